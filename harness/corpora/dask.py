@@ -14,7 +14,8 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,9 +29,9 @@ from harness.common.registry import at_least, parse_bytes
 from harness.common.units import bytes_text, count_text, counted_text
 from harness.corpora import local
 from harness.corpora.cluster import GROUP, line_of, workers
-from harness.corpora.files import CorpusFile
-from harness.corpora.formats import documents_in, form_of, is_url
-from harness.corpora.generators import cached_table
+from harness.corpora.files import BLOCK_BYTES, CorpusFile
+from harness.corpora.formats import Form, documents_in, form_of, is_url
+from harness.corpora.local import Documents
 from harness.corpora.rows import RowReading
 from harness.worker import exchange
 from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
@@ -38,7 +39,7 @@ from variants.counting import parts as counting
 
 Params = Mapping[str, Any]
 RUN = "run"  # the file of a part's words in its entry of the cache
-FORMAT = 7  # of a run in the cache; one of another format is not read
+FORMAT = 8  # of a run in the cache; one of another format is not read
 SMALLEST_PART = 1 << 16
 SECONDS_BETWEEN_CHECKS = 0.1
 AGAIN = "run the same command again"
@@ -74,11 +75,9 @@ def counted_table(
         raise Refusal(
             f"counting.params.part={params['part']} is too small; the minimum is {bytes_text(SMALLEST_PART)}"
         )
-    if card.get("skip_nulls"):
-        raise Refusal("counting=dask cannot skip rows; leave out data.skip_nulls or counting=dask")
-    name, members, separator = text_in_parts(card, corpus, file)
-    parts = divide(members, part_bytes, corpus, separator, card.get("column"))
-    label = f"{name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
+    text = text_of(card, corpus, file)
+    parts = divide(text, corpus, part_bytes)
+    label = f"{text.name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
     key = cache.key_of(exchange.FORMAT, sorted(part.key for part in parts))
     if plan and cache.find("counts", key) is None:
         raise Refusal(
@@ -87,72 +86,63 @@ def counted_table(
 
     def make(folder: Path) -> dict[str, Any]:
         runs = f"parts/{key}"
-        count(label, parts, params, memory, runs)
-        manifest = merge_parts(parts, runs, folder)
+        facts = merge_parts(count(label, parts, params, memory, runs), folder)
         shutil.rmtree(cache.folder(runs))
-        return manifest
+        return facts
 
-    table = cached_table(key, make)
-    word_counts, manifest = exchange.read_words(table)
-    return CorpusFile(
-        name, table, len(word_counts.data), manifest["sha256"], table=True, of_text=True
-    )
+    table = cache.kept("counts", key, make)
+    text.reading.skipped = table.facts["skipped"]
+    text.reading.report()
+    bytes, sha256 = table.facts["bytes"], table.facts["sha256"]
+    return CorpusFile(text.name, table.path, bytes, sha256, table=True, of_text=True)
 
 
 def count(
     label: str, parts: Sequence[Chunk], params: Params, memory: int | None, runs: str
-) -> None:
-    """Have the parts counted that have no run among the entries `runs`. Raises Refusal if one cannot be
-    read.
+) -> list[cache.Entry]:
+    """Have the parts counted that have none of the entries `runs`; returns all of them. Raises Refusal
+    if a part cannot be read.
     """
-    todo = [part for part in parts if cache.find(runs, part.key) is None]
+    entries = [entry for part in parts if (entry := cache.find(runs, part.key)) is not None]
+    counted = {entry.path.name for entry in entries}
+    todo = [part for part in parts if part.key not in counted]
     total, left = (sum(part.size for part in some) for some in (parts, todo))
-    print_stderr(f"counting {label}, {count_text(len(parts) - len(todo))} of them counted before")
+    print_stderr(f"counting {label}, {count_text(len(entries))} of them counted before")
     with workers(params) as (client, replace_dead), bar("counting", total, "bytes") as show:
-        for part, run in run_tasks(client, replace_dead, todo, memory):
-            keep_run(runs, part.key, run)
+        for part, result in run_tasks(client, replace_dead, todo, memory):
+            entries.append(cache.put(runs, part.key, result.write))
             left -= part.size
             show(total - left)
+    return entries
 
 
-def keep_run(runs: str, key: str, run: bytes) -> None:
-    def write(folder: Path) -> None:
-        (folder / RUN).write_bytes(run)
-
-    cache.put(runs, key, write)
-
-
-def merge_parts(parts: Sequence[Chunk], runs: str, folder: Path) -> dict[str, Any]:
-    """Merge the runs of all parts into one word store; the memory does not grow with them."""
-    tables = [
-        counting.run_in(exchange.map_column(cache.place(runs, part.key) / RUN, "B"))
-        for part in parts
-    ]
+def merge_parts(entries: Sequence[cache.Entry], folder: Path) -> dict[str, Any]:
+    """Merge the runs of all parts into one word store; the memory does not grow with them. Returns
+    the facts of words and text.
+    """
+    tables = [counting.run_in(exchange.map_column(entry.path / RUN, "B")) for entry in entries]
     with contextlib.ExitStack() as opened:
         counting.merge_runs(
             tables,
             *(opened.enter_context((folder / name).open("w+b")) for name, _ in exchange.COLUMNS),
         )
-    return exchange.finish(folder)
+    totals = {name: sum(entry.facts[name] for entry in entries) for name in ("bytes", "skipped")}
+    return {**exchange.finish(folder), **totals}
 
 
-def text_in_parts(
-    card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None
-) -> tuple[str, list[tuple[Member, bool]], str]:
-    """Name, files (and whether each is plain), separator. Raises Refusal if documents cannot be counted
-    separately.
-    """
+def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) -> Documents:
+    """What is to be counted. Raises Refusal if its documents cannot be counted separately."""
     if file is not None:
-        return file.name, [(member, True) for member in members_anywhere(str(file.path))], ""
-    sources = local.sources_of(card, corpus.special_tokens, find=members_anywhere)
-    separator = sources.separator
+        members = members_anywhere(str(file.path))
+        return Documents(file.name, members, [Form()], RowReading())
+    text = local.documents_of(card, corpus.special_tokens, corpus.errors, members_anywhere)
+    separator = text.separator
     if separator and not counting.ends_a_part(separator, corpus.special_tokens):
         needed = "counting them separately needs a special token there that no other can overlap"
         raise Refusal(
             f"{separator!r} is between the files, and {needed}; put such a token first in special_tokens"
         )
-    is_plain = [form.is_plain for form in sources.forms]
-    return sources.name, list(zip(sources.members, is_plain, strict=True)), separator
+    return text
 
 
 @dataclass(frozen=True)
@@ -255,12 +245,12 @@ class Chunk:
     """
 
     member: Member
-    is_plain: bool  # whether the bytes of the file are the text; such a file can be divided
+    remark: str  # nothing if the bytes of the file are the text; such a file can be divided
     first: int
     last: int
     corpus: Corpus  # how to read it
     separator: str
-    column: str | None
+    reading: RowReading
 
     @property
     def size(self) -> int:
@@ -273,81 +263,93 @@ class Chunk:
         return hashlib.sha256(everything.encode(errors="surrogateescape")).hexdigest()
 
 
-def divide(members: Sequence[tuple[Member, bool]], part_bytes: int, *how: Any) -> list[Chunk]:
-    """The parts of these files, the largest first; those of plain text are not much larger than
+def divide(text: Documents, corpus: Corpus, part_bytes: int) -> list[Chunk]:
+    """The parts of a text, the largest first; those of plain files are not much larger than
     `part_bytes`.
     """
     parts = []
-    for member, is_plain in members:
-        number = max(1, -(-member.size // part_bytes)) if is_plain else 1
+    for member, form in zip(text.members, text.forms, strict=True):
+        number = max(1, -(-member.size // part_bytes)) if form.is_plain else 1
         bounds = [member.size * index // number for index in range(number + 1)]
-        parts += [
-            Chunk(member, is_plain, first, last, *how)
-            for first, last in zip(bounds, bounds[1:], strict=False)
-        ]
+        for first, last in pairwise(bounds):
+            how = corpus, text.separator, text.reading
+            parts.append(Chunk(member, form.remark, first, last, *how))
     return sorted(parts, key=lambda part: -part.size)
 
 
 # What workers do. It may run any number of times, anywhere, and may be killed at any moment.
 
 
-def count_part(part: Chunk, memory: int | None) -> bytes:
-    """The words of a part as a sorted run. Raises Refusal, which names the part, if it cannot be
-    read.
-    """
+@dataclass(frozen=True)
+class CountedPart:
+    """The words of a part as a sorted run, and facts of its text."""
+
+    run: bytes
+    facts: dict[str, int]
+
+    def write(self, folder: Path) -> dict[str, int]:
+        (folder / RUN).write_bytes(self.run)
+        return self.facts
+
+
+def count_part(part: Chunk, memory: int | None) -> CountedPart:
+    """Count a part. Raises Refusal, which names the part, if it cannot be read."""
     try:
-        word_counts = count_words(part, memory)
+        word_counts, facts = count_words(part, memory)
         if not part.member.is_unchanged():
             raise Refusal(f"{part.member} was changed while it was counted; {AGAIN}", UNMEASURED)
     except (InvalidText, LeftOut) as error:
-        error.path = f"{part.member}{'' if part.is_plain else form_of(part.member).remark}"
+        error.path = f"{part.member}{part.remark}"
         raise Refusal(str(error), UNMEASURED) from error
     except Exception as error:  # whatever the libraries of all the services raise
         raise unreadable(part.member.address, error) from error
     try:
-        return counting.sorted_run(word_counts)
+        return CountedPart(counting.sorted_run(word_counts), facts)
     except OSError as error:
         raise Refusal(f"{line_of(error)}; then {AGAIN}", UNMEASURED) from error
 
 
-def count_words(part: Chunk, memory: int | None) -> WordCounts:
-    """The words of a part. Raises what a counter raises, and what reading the file raises."""
-    corpus, separator = part.corpus, part.separator.encode()
-    if not part.is_plain:
-        reading = RowReading(part.column, errors=corpus.errors)
-        form = form_of(part.member, reading.name)
+def count_words(part: Chunk, memory: int | None) -> tuple[WordCounts, dict[str, int]]:
+    """The words of a part, the bytes of its text and the rows that were left out. Raises what a
+    counter raises, and what reading the file raises.
+    """
+    corpus, member, reading = part.corpus, part.member, replace(part.reading)
+    form = form_of(member, reading.name) if part.remark else Form()
+    start = size = 0
+    with member.open() as file:
+        if part.remark:
+            documents = documents_in(member, file, reading, form)
+            end = part.separator
+        else:
+            places = part.first, part.last
+            start, stop = (counting.safe_place(corpus, file, member.size, at) for at in places)
+            documents = iter([blocks_between(file, start, stop)])
+            end = part.separator if stop == member.size else ""
 
-        def write_documents(text: BinaryIO) -> None:
-            with part.member.open() as file:
-                for document in documents_in(part.member, file, reading, form):
-                    local.append(text, document, separator)
-
-        return counting.count_stream(corpus, write_documents, memory)
-    with part.member.open() as file:
-        start, stop = (
-            counting.safe_place(corpus, file, part.member.size, bound)
-            for bound in (part.first, part.last)
-        )
-        if part.size < part.member.size:
-            file.seek(start)
-
-        def copy(text: BinaryIO) -> None:
-            left = stop - start
-            # a file that became shorter has changed
-            while left and (block := file.read(min(left, 1 << 20))):
-                text.write(block)
-                left -= len(block)
+        def write(text: BinaryIO) -> None:
+            nonlocal size
+            for document in documents:
+                size += local.append(text, document, end.encode())
 
         try:
-            return counting.count_stream(corpus, copy, memory)
+            word_counts = counting.count_stream(corpus, write, memory)
         except (InvalidText, LeftOut) as error:
             error.offset += start
             raise
+    return word_counts, {"bytes": size, "skipped": reading.skipped}
+
+
+def blocks_between(file: BinaryIO, start: int, stop: int) -> Iterator[bytes]:
+    """The bytes of a range. Of a file that became shorter, which has changed, what is left."""
+    file.seek(start)
+    while start < stop and (block := file.read(min(stop - start, BLOCK_BYTES))):
+        yield block
+        start += len(block)
 
 
 def run_tasks(
     client: Any, replace_dead: Callable[[], None], parts: Sequence[Chunk], memory: int | None
-) -> Iterator[tuple[Chunk, bytes]]:
+) -> Iterator[tuple[Chunk, CountedPart]]:
     """Yield the parts with the results of `count_part`, in the order of finishing.
 
     Raises Refusal if the scheduler is lost, a task raises it, or no worker can run a task.
@@ -359,7 +361,7 @@ def run_tasks(
         while futures:
             for future, result in results.next_batch(block=False):
                 # Not the status: it changes when the worker dies after its result has arrived.
-                if isinstance(result, bytes):
+                if isinstance(result, CountedPart):
                     yield futures.pop(future), result
                 elif isinstance(result, tuple) and isinstance(result[1], Refusal):
                     raise Refusal(str(result[1]), UNMEASURED)

@@ -23,7 +23,7 @@ from typing import IO, Any, BinaryIO, TypeVar
 
 from harness.common import cache, files
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.progress import bar
+from harness.common.progress import Advance, bar
 from harness.common.registry import split_list
 from harness.corpora.files import BLOCK_BYTES, TEXT, Part, check_readable, state_of
 from harness.corpora.formats import Form, documents_in, form_of, is_url, report_resembling
@@ -39,18 +39,66 @@ File = TypeVar("File")
 
 
 @dataclass
-class Sources:
-    """What data.path names: files with their forms, how their rows are read, and what joins their
-    documents (nothing if there is one text); the name for records, and the whole path that ends
-    with it.
+class Documents:
+    """The documents of a text, one after another, each as blocks of bytes, read as they are asked
+    for.
+
+    A row is a document, and so is a file without rows. `separator` joins them into one text, nothing
+    if there is one document. `name` is for records, the end of `whole_path`. `done` counts what was
+    read, of compressed files in their own bytes.
     """
 
     name: str
-    whole_path: str
-    members: list[Any]
-    forms: list[Form]
+    members: Sequence[Any]
+    forms: Sequence[Form]
     reading: RowReading
-    separator: str
+    separator: str = ""
+    whole_path: str = ""
+    done: int = 0
+    show: Advance = lambda *_: None
+
+    def __iter__(self) -> Iterator[Iterator[bytes]]:
+        for member, form in zip(self.members, self.forms, strict=True):
+            yield from self.of(member, form)
+
+    def of(self, member: Any, form: Form) -> Iterator[Iterator[bytes]]:
+        """The documents of one file."""
+        before = self.done
+        with opened(member) as file:
+            for document in documents_in(member, file, self.reading, form):
+                yield self.counted(document, file, before)
+
+    def counted(self, document: Iterator[bytes], file: IO[bytes], before: int) -> Iterator[bytes]:
+        is_seekable = file.seekable()
+        try:
+            for block in document:
+                yield block
+                self.done = before + file.tell() if is_seekable else self.done + len(block)
+                self.show(self.done)
+        except OSError as error:
+            raise Refusal(
+                f"cannot read {self.name} ({reason(error)}); make it readable", UNMEASURED
+            ) from error
+
+    def size(self) -> int:
+        """The bytes of all files; 0 if that is unknown."""
+        return sum(member.stat().st_size for member in self.members if member != "-")
+
+    def states(self) -> list[tuple[str, str]]:
+        """Changes when a file does."""
+        return [(str(member), state_of(member)) for member in self.members]
+
+
+@contextlib.contextmanager
+def opened(member: Any) -> Iterator[IO[bytes]]:
+    """A file, or standard input, which is nobody's to close."""
+    if member != "-":
+        with member.open("rb") as file:
+            yield file
+        return
+    if sys.stdin is None or sys.stdin.isatty():
+        raise Refusal("- reads standard input, and nothing is piped into it; run COMMAND | ...")
+    yield sys.stdin.buffer
 
 
 def local_corpus(
@@ -65,18 +113,18 @@ def local_corpus(
     """
     if card["path"] == "-":
         return "stdin", spooled("-"), (Part(0, "standard input"),), ""
-    sources = sources_of(card, special_tokens, errors)
-    if not sources.separator and sources.forms[0].is_plain:
-        return sources.name, sources.members[0], (), sources.whole_path
-    return sources.name, *assemble(sources), sources.whole_path
+    text = documents_of(card, special_tokens, errors)
+    if not text.separator and text.forms[0].is_plain:
+        return text.name, text.members[0], (), text.whole_path
+    return text.name, *assemble(text), text.whole_path
 
 
-def sources_of(
+def documents_of(
     card: Mapping[str, Any],
     special_tokens: Sequence[str],
     errors: str | None = "strict",
     find: Callable[[Any], list[Any]] | None = None,
-) -> Sources:
+) -> Documents:
     """The files that data.path names, or that `find` finds for it. Raises Refusal if one cannot be
     read, for a column of plain text, and for several documents without a special token.
     """
@@ -87,7 +135,7 @@ def sources_of(
     report_resembling(members, forms)
     separator = separator_of(path, forms, reading, special_tokens)
     name, whole_path = name_of(path, members), path_text(path, members)
-    return Sources(name, whole_path, members, forms, reading, separator)
+    return Documents(name, members, forms, reading, separator, whole_path)
 
 
 def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> list[Any]:
@@ -240,62 +288,50 @@ def is_list(text: str) -> bool:
     return text.startswith("[") and text.endswith("]") and not os.path.lexists(text)
 
 
-def assemble(sources: Sources) -> tuple[Path, tuple[Part, ...]]:
+def assemble(documents: Documents) -> tuple[Path, tuple[Part, ...]]:
     """One file of these files and its parts, made again if one of them has changed.
 
     Raises Refusal, and leaves nothing, if one cannot be read or the cache has no room.
     """
-    states = states_of(sources)
+    states = documents.states()
 
     def make(folder: Path) -> list[Any]:
-        parts = join(sources, folder / TEXT)
-        if states_of(sources) != states:
-            what = f"{sources.name} was changed while it was read"
+        parts = join(documents, folder / TEXT)
+        if documents.states() != states:
+            what = f"{documents.name} was changed while it was read"
             raise Refusal(f"{what}; run the same again", UNMEASURED)
-        return [sources.reading.skipped, parts]
+        return [documents.reading.skipped, parts]
 
-    key = cache.key_of(states, sources.separator, astuple(sources.reading))
+    key = cache.key_of(states, documents.separator, astuple(documents.reading))
     entry = cache.kept("texts", key, make)
-    sources.reading.skipped, parts = entry.facts
-    sources.reading.report()
+    documents.reading.skipped, parts = entry.facts
+    documents.reading.report()
     return entry.path / TEXT, tuple(Part(*part) for part in parts)
 
 
-def states_of(sources: Sources) -> list[tuple[str, str]]:
-    return [(str(member), state_of(member)) for member in sources.members]
-
-
-def join(sources: Sources, path: Path) -> list[tuple[int, str]]:
+def join(documents: Documents, path: Path) -> list[tuple[int, str]]:
     """Write the documents of all files into one; returns where each file starts, and its name."""
-    end, parts, before = sources.separator.encode(), [], 0
-    size = sum(member.stat().st_size for member in sources.members)
-    with bar(f"reading {sources.name}", size, "bytes") as show, path.open("wb") as text:
-        for member, form in zip(sources.members, sources.forms, strict=True):
+    end, parts = documents.separator.encode(), []
+    label = f"reading {documents.name}"
+    with bar(label, documents.size(), "bytes") as documents.show, path.open("wb") as text:
+        for member, form in zip(documents.members, documents.forms, strict=True):
             parts.append((text.tell(), f"{member}{form.remark}"))
-            with member.open("rb") as file:
-                for document in documents_in(member, file, sources.reading, form):
-                    append(text, showing_progress(document, file, before, show), end)
-            before += member.stat().st_size
+            for document in documents.of(member, form):
+                append(text, document, end)
     return parts
 
 
-def showing_progress(
-    document: Iterator[bytes], file: IO[bytes], before: int, show: Callable[[int], object]
-) -> Iterator[bytes]:
-    """The blocks of a document; each shows how far its file is read."""
+def append(text: BinaryIO, document: Iterator[bytes], end: bytes) -> int:
+    """Write a document, then the separator unless the document ends with it or is empty; returns
+    the number of bytes.
+    """
+    size, tail = 0, b""
     for block in document:
-        show(before + file.tell())
-        yield block
-
-
-def append(text: BinaryIO, document: Iterator[bytes], end: bytes) -> None:
-    """Write a document, then the separator unless the document ends with it or is empty."""
-    tail = b""
-    for block in document:
-        text.write(block)
+        size += text.write(block)
         tail = (tail + block)[-len(end) :] if end else b""
     if tail and tail != end:
-        text.write(end)
+        size += text.write(end)
+    return size
 
 
 @functools.cache

@@ -7,21 +7,19 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import IO, Any
+from typing import Any
 
 from harness.common.cards import DataCard, fitted
-from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.progress import Advance, bar
+from harness.common.errors import Refusal
+from harness.common.progress import bar
 from harness.common.registry import parse_value
 from harness.corpora import prepare
 from harness.corpora.cards import card_of
 from harness.corpora.files import CorpusFile
-from harness.corpora.formats import Form, documents_in
-from harness.corpora.local import sources_of
+from harness.corpora.formats import Form
+from harness.corpora.local import Documents, documents_of
 from harness.corpora.rows import RowReading
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -75,49 +73,13 @@ def is_name(text: str) -> bool:
     return re.fullmatch(r"\w[\w-]{,99}", text) is not None and not os.path.lexists(text)
 
 
-@dataclass
-class Documents:
-    """The documents of a text, one after another, each as blocks of bytes, read as they are asked
-    for.
-
-    A row is a document, and so is a file without rows. `size` is 0 if it is unknown; `done` counts
-    what was read, of compressed files in their own bytes.
-    """
-
-    name: str
-    size: int
-    members: Sequence[tuple[Any, Form]]
-    reading: RowReading
-    done: int = 0
-    show: Advance = lambda *_: None
-
-    def __iter__(self) -> Iterator[Iterator[bytes]]:
-        for member, form in self.members:
-            before = self.done
-            with opened_member(member) as file:
-                for document in documents_in(member, file, self.reading, form):
-                    yield self.counted(document, file, before)
-
-    def counted(self, document: Iterator[bytes], file: IO[bytes], before: int) -> Iterator[bytes]:
-        is_seekable = file.seekable()
-        try:
-            for block in document:
-                yield block
-                self.done = before + file.tell() if is_seekable else self.done + len(block)
-                self.show(self.done)
-        except OSError as error:
-            raise Refusal(
-                f"cannot read {self.name} ({reason(error)}); make it readable", UNMEASURED
-            ) from error
-
-
 def blocks(file: CorpusFile) -> Iterator[bytes]:
     """A plain text in blocks. Raises Refusal if it cannot be read."""
     return chain.from_iterable(plain(file))
 
 
 def plain(file: CorpusFile) -> Documents:
-    return Documents(file.name, file.bytes, [(file.path, Form())], RowReading())
+    return Documents(file.name, [file.path], [Form()], RowReading())
 
 
 @contextlib.contextmanager
@@ -129,13 +91,10 @@ def documents(
     Nothing is copied, and memory is that of a block or of a row. Raises Refusal as `text` does.
     """
     found = found_documents(card_named(source, settings))
-    with (
-        bar(f"encoding {found.name}", found.size, "bytes")
-        if progress
-        else contextlib.nullcontext() as show
-    ):
-        if show is not None:
-            found.show = show
+    with contextlib.ExitStack() as opened:
+        if progress:
+            size = found.size()
+            found.show = opened.enter_context(bar(f"encoding {found.name}", size, "bytes"))
         yield found
     found.reading.report()
 
@@ -145,21 +104,5 @@ def found_documents(card: Mapping[str, Any]) -> Documents:
     if path is None or any(card[key] is not None for key in SLICE):
         return plain(text_of(card))
     if path == "-":
-        return Documents("stdin", 0, [(path, Form())], RowReading())
-
-    sources = sources_of(card, ["any"], errors=None)
-    size = sum(member.stat().st_size for member in sources.members)
-    pairs = list(zip(sources.members, sources.forms, strict=True))
-    return Documents(sources.name, size, pairs, sources.reading)
-
-
-@contextlib.contextmanager
-def opened_member(member: Any) -> Iterator[IO[bytes]]:
-    """A file, or standard input, which is nobody's to close."""
-    if member != "-":
-        with member.open("rb") as file:
-            yield file
-        return
-    if sys.stdin is None or sys.stdin.isatty():
-        raise Refusal("- reads standard input, and nothing is piped into it; run COMMAND | ...")
-    yield sys.stdin.buffer
+        return Documents("stdin", [path], [Form()], RowReading())
+    return documents_of(card, ["any"], errors=None)

@@ -15,6 +15,8 @@ from functools import cached_property
 from statistics import median, median_low
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from harness.common.comparison import NET, Sample, spread
 from harness.common.units import counted_text
 from harness.proof import BY_DESIGN, IDENTICAL, PROVED, WRONG
@@ -247,10 +249,28 @@ def rows(records: Sequence[Record]) -> list[Row]:
     Runs of warm-up are in no row, unless their merges are wrong.
     """
     shown = [record for record in records if not record.measurement.warm_up or _is_wrong(record)]
-    cells = together([(cell_of(record), record) for record in shown])
+    cells = together([(cell_of(record), record) for record in _on_one_text(shown)])
 
     found = _with_disputes(list(map(_row_of, cells.values())))
     return [row for row in found if not row.counting_only] or found
+
+
+def _on_one_text(records: Sequence[Record]) -> list[Record]:
+    """The records in which a table that was counted from a text where it is, whose digest nobody
+    knows, has the facts of the text with the same words.
+    """
+    texts, found = {}, []
+    for record in records:
+        cell = record.cell
+        if cell.words_sha256 != cell.data.sha256:
+            texts[cell.words_sha256, cell.data.bytes] = cell.data
+
+    for record in records:
+        cell = record.cell
+        text = texts.get((cell.data.sha256, cell.data.bytes))
+        is_text = text is None or cell.data.sha256 is None
+        found.append(record if is_text else replace(record, cell=structs.replace(cell, data=text)))
+    return found
 
 
 def phases_of(rows: Sequence[Row]) -> list[str]:

@@ -51,11 +51,17 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def count(path: Any, part: object = "1MiB", scheduler: str = "", **how: Any) -> dict[bytes, int]:
-    """The words of what data.path names, counted anew by two workers, or those of a scheduler."""
+def count(
+    path: Any, part: object = "1MiB", scheduler: str = "", like: Path | None = None, **how: Any
+) -> dict[bytes, int]:
+    """The words of what data.path names, counted again by two workers, or those of a scheduler; its
+    text must be as long as the file `like`.
+    """
     corpus = Corpus("", **{"special_tokens": (END,), **how})
     params = {"scheduler": scheduler or None, "workers": 2, "part": part}
-    table = dask.counted_table({"path": str(path)}, corpus, params, None, None, False)
+    card = {"path": str(path), "skip_nulls": True}
+    table = dask.counted_table(card, corpus, params, None, None, False)
+    assert like is None or table.bytes == like.stat().st_size
     words = dict(exchange.read_words(table.path)[0])
     shutil.rmtree(table.path)  # or the next would take these words
     return words
@@ -98,7 +104,7 @@ def test_parts_of_a_text_have_its_words(
         with pytest.raises(Refusal, match=f"{text}: invalid UTF-8 at byte {error.offset}"):
             count_here(text, part, **how)
     else:
-        assert count_here(text, part, **how) == want
+        assert count_here(text, part, like=text, **how) == want
 
 
 @pytest.fixture
@@ -121,14 +127,17 @@ def texts(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("size", [100, 1 << 20])
 def test_files_of_all_kinds_have_the_words_of_the_joined_text(
-    texts: Path, memory: Any, size: int
+    texts: Path, memory: Any, size: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for path in texts.iterdir():
         memory.pipe_file(f"/texts/{path.name}", path.read_bytes())
     memory.pipe_file("/texts/.hidden", b"not this")
-    want = dict(serial(Corpus(str(local.local_corpus({"path": str(texts)}, [END])[1]))))
+    joined = local.local_corpus({"path": str(texts), "skip_nulls": True}, [END])[1]
+    want = dict(serial(Corpus(str(joined))))
+    capsys.readouterr()
     for place in (texts, "memory://texts/", f"[{texts}/[ad].txt,memory://texts/[bce]*]"):
-        assert count_here(place, size) == want
+        assert count_here(place, size, like=joined) == want
+        assert capsys.readouterr().err.count("left out 1 row without a text") == 1
 
 
 def test_listed_object_is_the_object_itself() -> None:
@@ -341,7 +350,7 @@ def test_scheduler_of_yours_that_does_not_answer_is_named(
 @with_dask
 def test_killed_workers_change_no_count(texts: Path) -> None:
     shutil.copy(random_text(40_000_000), texts / "e.txt")
-    want = native_words(local.local_corpus({"path": str(texts)}, [END])[1])
+    want = native_words(local.local_corpus({"path": str(texts), "skip_nulls": True}, [END])[1])
     counted = threading.Event()
     killed = list[int]()
 
