@@ -28,7 +28,7 @@ TOKENS = {
     "tokenizers": 22_700,
     "proof": 21_343,
     "records": 6_930,
-    "runs": 17_493,
+    "runs": 17_588,
     "results": 25_841,
     "gate": 12_362,
     "commands": 14_087,

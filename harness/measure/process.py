@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import json
 import os
 import shutil
 import signal
@@ -180,19 +181,39 @@ def import_from() -> list[str]:
     return [os.path.abspath(path) for path in sys.path[:1]] + [os.getcwd()]  # noqa: PTH100, PTH109
 
 
+SIGNATURE_PROGRAM = r"""
+import json, sys
+sys.path += sys.argv[2:]
+from harness.worker.calling import parameters_of, resolve
+found = parameters_of(resolve(sys.argv[1]))
+names = None if found is None else [str(one).split(":")[0].split("=")[0] for one in found.values()]
+print("\n" + json.dumps(names))
+"""
+
+
 @functools.cache
-def takes_threads(target: str, interpreter: str | None) -> bool:
-    """Return whether a counter or trainer names `threads` among its parameters; true also if it
-    cannot be imported. It is imported in a process of its own.
+def signature_of(target: str, interpreter: str | None) -> list[str] | None:
+    """Return the parameters of a counter or trainer, such as `words` and `**options`; None if it
+    cannot be imported or shows none. It is imported in a process of its own.
     """
-    program = (
-        "import sys; sys.path += sys.argv[2:]; from harness.worker import calling; "
-        "print('threads' in (calling.parameters_of(calling.resolve(sys.argv[1])) or ()))"
-    )
-    command = [interpreter or sys.executable, "-c", program, target, *import_from()]
+    command = [interpreter or sys.executable, "-c", SIGNATURE_PROGRAM, target, *import_from()]
     environment = {**os.environ, "PYTHONPATH": PACKAGES}
     ended = subprocess.run(command, env=environment, capture_output=True, check=False)
-    return ended.stdout.split()[-1:] != [b"False"]
+    if ended.returncode != 0:
+        return None
+    names: list[str] | None = json.loads(ended.stdout.splitlines()[-1])
+    return names
+
+
+def takes(name: str, target: str, interpreter: str | None) -> bool:
+    """Return whether a counter or trainer takes a parameter; true also if that is unknown.
+
+    Threads only go to one that names them.
+    """
+    parameters = signature_of(target, interpreter)
+    if parameters is None or name in parameters:
+        return True
+    return name != "threads" and any(shown.startswith("**") for shown in parameters)
 
 
 class Sandbox:

@@ -267,14 +267,14 @@ def uses_threads(cell: TrainCell) -> bool:
     """Whether the trainer can use several threads, or a counter that was chosen or belongs to it;
     or that cannot be found out.
     """
-    from harness.measure.process import takes_threads  # late: a plan measures nothing
+    from harness.measure.process import takes  # late: a plan measures nothing
 
-    if takes_threads(cell.variant.target, cell.interpreter):
+    if takes("threads", cell.variant.target, cell.interpreter):
         return True
     measures_counter = cell.counting_chosen or cell.variant.counting
     if cell.reading.file.table or not measures_counter:
         return False
-    return takes_threads(cell.count.counter.target, None)
+    return takes("threads", cell.count.counter.target, None)
 
 
 class Settings(NamedTuple):

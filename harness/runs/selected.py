@@ -39,14 +39,15 @@ def variants_of(config: Config) -> list[VariantCard]:
     if composed.target != card.target and names is None:
         target = composed.target
         check_target(target)
-        return [VariantCard(target, target, about="named by its target", params=params)]
+        card = VariantCard(target, target, about="named by its target", tags=(EXTERNAL,))
 
     selected = [card] if names is None else registry.select(names)
-    if params and not any(EXTERNAL in other.tags for other in selected):
-        taken = sorted({name for other in selected for name in other.params})
+    variants = [with_given(config, other, params) for other in selected]
+    taken = {name for variant in variants for name in variant.params}
+    if params.keys() - taken:
         taker = f"variant {card.name}" if names is None else "any of these variants"
-        check_parameters(taker, params, taken)
-    return [with_given(config, other, params) for other in selected]
+        check_parameters(taker, params, sorted(taken))
+    return variants
 
 
 def keys_set_here(config: Config) -> set[str]:
@@ -70,7 +71,7 @@ def with_given(config: Config, card: VariantCard, params: Mapping[str, Any]) -> 
     """The variant with those of the given parameters that it takes."""
     taken = {}
     for name, value in params.items():
-        if name in card.params or EXTERNAL in card.tags:
+        if name in card.params or takes_parameter(config, card, name):
             taken[name] = value
     if PROGRAM in card.tags and "variant.params" not in config.keys:
         check_program(card, taken.keys() - keys_set_here(config))
@@ -79,6 +80,15 @@ def with_given(config: Config, card: VariantCard, params: Mapping[str, Any]) -> 
     if is_changed:  # only with its own parameters the card says why its merges differ
         card = structs.replace(card, by_design="")
     return with_params(card, "variant.params", taken)
+
+
+def takes_parameter(config: Config, card: VariantCard, name: str) -> bool:
+    """Whether a trainer of the user's own takes a parameter that its card does not have."""
+    if EXTERNAL not in card.tags:
+        return False
+    from harness.measure.process import takes  # late, as few runs have such trainers
+
+    return takes(name, card.target, config.values.interpreter)
 
 
 def check_program(variant: VariantCard, hidden: Set[str]) -> None:
