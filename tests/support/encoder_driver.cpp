@@ -8,6 +8,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "encoder_decoding.hpp"
 #include "encoder.hpp"
 
 namespace {
@@ -64,6 +65,28 @@ std::vector<std::uint32_t> characters_of(const std::string& text) {
     return characters;
 }
 
+// What decodes the ids that an encoder gives.
+encoder::Decoder decoder_of(const encoder::Settings& settings) {
+    encoder::Decoder decoder;
+    std::vector<std::string> tokens(flat::first_byte);
+    for (unsigned byte = 0; byte < 256; ++byte) tokens.push_back(std::string(1, static_cast<char>(byte)));
+    for (const native::Merge& merge : settings.merges) tokens.push_back(tokens[merge.left] + tokens[merge.right]);
+    for (std::size_t id = flat::first_byte; id < tokens.size(); ++id) decoder.add(settings.ids[id], tokens[id]);
+    for (std::size_t word = 0; word < settings.whole_words.size(); ++word)
+        decoder.add(settings.whole_ids[word], settings.whole_words[word]);
+    for (std::size_t token = 0; token < settings.specials.size(); ++token)
+        decoder.add(settings.special_ids[token], settings.specials[token]);
+    decoder.finish();
+    return decoder;
+}
+
+std::string decoded(const encoder::Decoder& decoder, const std::vector<std::uint32_t>& ids) {
+    const auto measured = decoder.measure(ids.data(), ids.size(), sizeof ids[0], false);
+    std::vector<char> bytes(measured.bytes);   // of just this size, so that writing beyond it shows
+    decoder.write(ids.data(), ids.size(), sizeof ids[0], false, bytes.data(), bytes.size());
+    return {bytes.begin(), bytes.end()};
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -95,12 +118,17 @@ int main(int, char** arguments) {
         });
         settings.pattern = bytes_in(cases);
         const auto one = encoder::encoder_of(settings, narrow);
+        const encoder::Decoder decoder = decoder_of(settings);
         read_list(cases, [&] {
             const std::string text = bytes_in(cases);
             const std::vector<std::uint32_t> ids = ids_of(*one, narrow, text, threads);
             for (const std::uint32_t id : ids) std::printf("%u ", id);
             std::puts("");
 
+            if (decoded(decoder, ids) != text) {
+                std::fputs("the ids decode to another text\n", stderr);
+                std::exit(1);
+            }
             const std::vector<std::uint32_t> characters = characters_of(text);
             if (ids_of(*one, narrow, encoder::Text{characters.data(), characters.size(), 4, true}, threads) != ids) {
                 std::fputs("other ids of the characters\n", stderr);

@@ -1,13 +1,19 @@
 # distutils: language = c++
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Calls the encoder from Python: texts in, ids out as lists or as buffers, the GIL released for long texts."""
+"""Calls the encoder and the decoder from Python: texts in, ids out as lists or as buffers, and back, the GIL released for
+long texts.
+"""
 
 from cython cimport pymutex
-from cpython.buffer cimport PyBUF_WRITABLE
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+)
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_GET_ITEM, PyList_New, PyList_SET_ITEM
+from cpython.number cimport PyNumber_Index
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport uint16_t, uint32_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libcpp cimport bool as flag
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
@@ -15,6 +21,7 @@ from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 import os
+import sys
 
 from variants.native import _scanner
 
@@ -64,6 +71,17 @@ cdef extern from "encoder.hpp" namespace "encoder" nogil:
 
     unique_ptr[Encoding] encoder_of(const Settings& settings, flag narrow) except +
 
+cdef extern from "encoder_decoding.hpp" namespace "encoder" nogil:
+    cdef struct Measured "encoder::Decoder::Measured":
+        size_t bytes, place
+        flag known
+
+    cdef cppclass Decoding "encoder::Decoder":
+        void add(uint64_t id, const string& token) except +
+        void finish() except +
+        Measured measure(const void* ids, size_t number, size_t width, flag with_sign)
+        void write(const void* ids, size_t number, size_t width, flag with_sign, char* to, size_t bytes)
+
 cdef extern from *:
     int PyUnicode_IS_ASCII(object text)
     int PyUnicode_KIND(object text)
@@ -76,6 +94,7 @@ cdef extern from "interpreter.hpp" namespace "native" nogil:
 
 cdef size_t SHORT = 1 << 14   # bytes; for less the GIL is not worth releasing
 cdef uint32_t MOST_NUMBERS = 1 << 21
+cdef dict INTEGERS = {code.encode(): code.islower() for code in "bhilqBHILQ"}   # whether they have a sign
 
 
 cdef class Ids:
@@ -243,3 +262,51 @@ cdef bytes as_bytes(content):
     if isinstance(content, (bytes, bytearray, memoryview)):
         return bytes(content)
     raise TypeError(f"a text is str or bytes, not {type(content).__name__}")
+
+
+cdef class Decoder:
+    """A vocabulary's decoder: from ids, as a buffer of numbers or any iterable, to bytes."""
+
+    cdef Decoding decoding
+
+    def __init__(self, vocab):
+        for number, token in vocab.items():
+            self.decoding.add(number, token)
+        self.decoding.finish()
+
+    def decode(self, ids):
+        """The bytes of some ids. Raises KeyError, with its place and the id, for one that is not in the vocabulary, and
+        TypeError for what is no number.
+        """
+        cdef Py_buffer buffer
+        cdef vector[int64_t] numbers
+        if PyObject_CheckBuffer(ids):
+            PyObject_GetBuffer(ids, &buffer, PyBUF_STRIDES | PyBUF_FORMAT)
+            try:
+                is_row = buffer.ndim == 1 and buffer.strides[0] == buffer.itemsize
+                if is_row and <bytes> buffer.format in INTEGERS:
+                    return self.decoded(buffer.buf, buffer.shape[0], buffer.itemsize, INTEGERS[buffer.format])
+            finally:
+                PyBuffer_Release(&buffer)
+        try:
+            for number in ids:
+                numbers.push_back(number if type(number) is int else PyNumber_Index(number))   # a float is not an id
+        except OverflowError:
+            self.decoded(numbers.data(), numbers.size(), sizeof(int64_t), True)   # one before it may be unknown as well
+            raise KeyError(numbers.size(), number) from None
+        return self.decoded(numbers.data(), numbers.size(), sizeof(int64_t), True)
+
+    cdef bytes decoded(self, const void* ids, size_t number, size_t width, flag with_sign):
+        cdef Measured measured
+        cdef bytes content
+        cdef char* to
+        with nogil:
+            measured = self.decoding.measure(ids, number, width, with_sign)
+        if not measured.known:
+            unknown = (<const char*> ids)[measured.place * width:(measured.place + 1) * width]
+            raise KeyError(measured.place, int.from_bytes(unknown, sys.byteorder, signed=with_sign))
+        content = PyBytes_FromStringAndSize(NULL, measured.bytes)
+        to = PyBytes_AS_STRING(content)
+        with nogil:
+            self.decoding.write(ids, number, width, with_sign, to, measured.bytes)
+        return content
