@@ -10,7 +10,7 @@ help:  ## this list
 
 setup:  ## make .venv with everything that tests, documentation and notebook need
 	$(PYTHON) -m venv .venv
-	$(RUN) -m pip install -e '.[test,docs,notebook,distributed]'
+	BPE_HARNESS_GRID=1 $(RUN) -m pip install -e '.[test,docs,notebook,distributed]'
 
 build:  ## build the compiled modules again, after a change of a .pyx or a header
 	$(RUN) setup.py build_ext --inplace

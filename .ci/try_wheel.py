@@ -17,8 +17,8 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 COMPILED = (
-    "_flat", "_grid", "_grid_boost", "_grid_dense", "_grid_std", "_grown_updates", "_loop", "_scanner", "_typed",
-    "_typed_updates", "_uncopied_updates", "_word_runs",
+    "_encoder", "_flat", "_grid", "_grid_boost", "_grid_dense", "_grid_std", "_scanner", "_shared", "_typed",
+    "_updates", "_word_runs",
 )  # fmt: skip
 TEXT = "the cat sat on the mat, and the theme was: кот, 猫, קט, قط, 🐈.\n" * 50
 PROGRAM = """

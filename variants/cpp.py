@@ -39,14 +39,6 @@ from variants.words import count_pairs
 OPENMP = ("openmp_lock", "openmp_critical", "openmp_slots", "openmp_region")
 SCHEDULES = ("static", "dynamic", "guided", "auto")
 PUSHES, PASSED_AS = ("all", "grown"), ("columns", "objects", "indexed")
-MISSING = {
-    "absl": "Abseil was not here when this was built; apt-get install libabsl-dev, then pip install -e . builds it",
-    "boost": (
-        "Boost 1.81 or later was not here when this was built; apt-get install libboost1.81-dev (or pip install "
-        "boost-headers, and CPLUS_INCLUDE_PATH naming its headers), then pip install -e . builds it"
-    ),
-    "openmp": "the compiler had no OpenMP when this was built; with g++ and its libgomp, pip install -e . builds it",
-}
 # By whole names, so that the digest of what a variant runs can follow them.
 MODULES = {
     "std": "variants.native._grid_std",
@@ -125,7 +117,7 @@ def _point(names: tuple[str, ...]) -> tuple[Any, Any, int]:
     try:
         capsule = importlib.import_module(MODULES[library]).members
     except ImportError as error:
-        raise Unavailable(MISSING.get(library) or why_missing(f"_grid_{library}")) from error
+        raise Unavailable(why_missing(f"_grid_{library}")) from error
     points = grid.points(capsule)
     if names not in points:
         nearest = "/".join(max(points, key=lambda point: sum(map(str.__eq__, point, names))))

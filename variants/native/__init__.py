@@ -14,6 +14,18 @@ from typing import Any
 from variants.contract import Unavailable
 
 FOLDER = Path(__file__).parent
+BUILD_GRID = "BPE_HARNESS_GRID=1 python -m pip install -e ."
+# What the grid was built without.
+LIBRARIES = {
+    "_grid_absl": f"Abseil was not here when this was built; apt-get install libabsl-dev, then {BUILD_GRID} builds it",
+    "_grid_boost": (
+        "Boost 1.81 or later was not here when this was built; apt-get install libboost1.81-dev (or pip install "
+        f"boost-headers, and CPLUS_INCLUDE_PATH naming its headers), then {BUILD_GRID} builds it"
+    ),
+    "_grid_openmp": (
+        f"the compiler had no OpenMP when this was built; with g++ and its libgomp, {BUILD_GRID} builds it"
+    ),
+}
 
 
 def built(module: str) -> Any:
@@ -52,4 +64,9 @@ def why_missing(module: str) -> str:
     if builds and not any(build.startswith(f"{this}-") for build in builds):
         known = ", ".join(builds)
         return f"the compiled part is built for {known} and this is {this}; only Python stages run under others"
+    if module.startswith("_grid"):
+        with contextlib.suppress(ImportError, KeyError):
+            importlib.import_module("variants.native._grid_std")
+            return LIBRARIES[module]
+        return f"the C++ grid is not built; {BUILD_GRID} builds it"
     return "the compiled part is not built; python -m pip install -e . builds it"
