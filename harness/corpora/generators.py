@@ -4,9 +4,8 @@ What is generated is a function of a seed and sizes, the same bytes on every mac
 generator in `source.generator` and gives all its parameters; with `data.source.NAME=VALUE` the
 facts of the card do not hold.
 
-A table in a file is Parquet, with the columns `word` (binary or text) and `count` (whole numbers).
-A count of 0 drops the word, and the counts of repeated words are added. Tables are cached as word
-stores, as counted words are.
+In a table in a file (word_tables.py) a count of 0 drops the word, and the counts of repeated words
+are added. Tables are cached as word stores, as counted words are.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ import numpy as np
 
 from harness.common import cache, registry
 from harness.common.cards import fitted
-from harness.common.errors import UNMEASURED, Refusal, extra
+from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
-from harness.common.units import one_line
 from harness.corpora import language
 from harness.corpora.cards import GENERATOR, TABLES, Card, difference
 from harness.corpora.files import TEXT, CorpusFile, digest_of
 from harness.corpora.language import Bytes, Choice, Integers, Numbers, Pieces, Unsigned
 from harness.corpora.local import members_of, name_of
+from harness.corpora.word_tables import items_in
 from harness.worker import exchange
 from variants.contract import WordCounts
 
@@ -279,22 +278,3 @@ def from_files(paths: Sequence[Path]) -> WordCounts:
         return WordCounts.from_items(chain.from_iterable(map(items_in, paths)))
     except ValueError as error:
         raise Refusal(f"{', '.join(map(str, paths))}: {error}", UNMEASURED) from error
-
-
-def items_in(path: Path) -> Iterator[tuple[bytes, int]]:
-    """The words in the columns `word` and `count` of a Parquet file."""
-    pa, parquet = (extra(name, "a table in Parquet") for name in ("pyarrow", "pyarrow.parquet"))
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(1 << 16, columns=["word", "count"]):
-                words = batch.column("word").cast(pa.large_binary())
-                counts = batch.column("count").cast(pa.int64())
-                if words.null_count or counts.null_count:
-                    why = "has a word or count that is NULL; remove its row"
-                    raise Refusal(f"{path} {why}", UNMEASURED)
-
-                yield from zip(words.to_pylist(), counts.to_pylist(), strict=True)
-    except (pa.ArrowException, OSError, KeyError) as error:
-        why = f"is not a table of words ({one_line(str(error))})"
-        advice = "it needs Parquet with the columns word (binary or text) and count (whole numbers)"
-        raise Refusal(f"{path} {why}; {advice}", UNMEASURED) from error
