@@ -23,11 +23,13 @@ from harness.common.registry import (
     folder_option,
     parse_bytes,
     parse_vocab_size,
+    unknown,
     use_folder,
 )
 from harness.common.units import count_text, no_pair_text
 from harness.corpora.texts import blocks, text
 from harness.tokenizers.folder import FILES_OF, NEW_IDS, check_free, check_place, save
+from harness.tokenizers.learned import with_end
 from harness.tokenizers.mixed import mixed_parts
 from harness.tokenizers.model import Tokenizer, load
 from harness.tokenizers.plain import decoded_texts
@@ -97,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     about = "strict or replace, for bytes that are not UTF-8"
     command.add_argument("--errors", metavar="HOW", default="strict", help=about)
     _add_extending(command)
+    _add_end(command)
 
     command = _add(
         commands,
@@ -154,6 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--pattern", metavar="NAME|REGEX", help=about)
     about = "if the file lacks them: a special token, for ranks with its id; repeatable"
     command.add_argument("--special-token", metavar="TOKEN[=ID]", action="append", help=about)
+    _add_end(command)
 
     command = _add(
         commands,
@@ -236,6 +240,11 @@ def _add_set(command: argparse.ArgumentParser) -> None:
     folder_option(command)
 
 
+def _add_end(command: argparse.ArgumentParser) -> None:
+    about = "the end token in tokenizer_config.json, if its text does not say so"
+    command.add_argument("--eos", metavar="TOKEN", help=about)
+
+
 def _add_extending(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--extend", metavar="TOKENIZER|FILE", help="a tokenizer or merges to go on from")
@@ -269,6 +278,8 @@ def _train(options: argparse.Namespace) -> None:
     source = options.given[0] if len(options.given) == 1 else list(map(Path, options.given))
     how = {name: getattr(options, name) for name in KEYWORDS}
     how |= {"special_tokens": special_tokens(options), "settings": options.set}
+    if options.eos not in (None, *how["special_tokens"]):
+        raise Refusal(unknown("special token", options.eos, how["special_tokens"]))
     tokenizer = train(source, size, progress=True, **how)
 
     fewer = ""
@@ -276,7 +287,8 @@ def _train(options: argparse.Namespace) -> None:
         fewer = f", fewer than {count_text(size)}: {no_pair_text(options.min_count)}"
         is_free = options.veto == options.protected == "none"
         fewer += "" if is_free else ", or the veto forbids it"
-    save_and_report(tokenizer, options.save, fewer)
+    ended = Tokenizer(with_end(tokenizer.learned, options.eos), tokenizer.origin)
+    save_and_report(ended, options.save, fewer)
 
 
 def option(name: str, value: object) -> str:
@@ -414,9 +426,8 @@ def _convert(options: argparse.Namespace) -> None:
     if parted and all(text and number.isdecimal() for text, _, number in parted):
         tokens = {text: int(number) for text, _, number in parted}
     tokenizer, folder = load(options.given, pattern=pattern, special_tokens=tokens), options.output
-    notes = save(
-        folder, tokenizer.learned, tokenizer.origin, overwrite=options.overwrite, form=options.to
-    )
+    ended = with_end(tokenizer.learned, options.eos)
+    notes = save(folder, ended, tokenizer.origin, overwrite=options.overwrite, form=options.to)
     written = ", ".join(name for name in FILES_OF[options.to] if (folder / name).exists())
     print_stdout(
         "\n".join([f"wrote {folder}: {written} ({count_text(len(tokenizer))} tokens)", *notes])

@@ -20,12 +20,14 @@ from types import EllipsisType
 from typing import Any, Literal, SupportsIndex
 
 import msgspec
+from msgspec.structs import replace
 
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import exchange, folder_for, path_named, sync
 from harness.common.foreign import read_json
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (
+    CONFIG,
     MANIFEST,
     MERGES,
     RANKS,
@@ -51,11 +53,11 @@ from variants.counting.patterns import slots_of
 
 NEW_IDS = "new_ids.json"
 """The new id of each old one that is left; only in the folder of a pruned tokenizer."""
-FILES = (VOCAB, MERGES, TOKENIZER_JSON, RANKS, NEW_IDS, MANIFEST)
+FILES = (VOCAB, MERGES, TOKENIZER_JSON, CONFIG, RANKS, NEW_IDS, MANIFEST)
 FILES_OF = {
-    "ours": (VOCAB, MERGES, TOKENIZER_JSON, RANKS, MANIFEST),
+    "ours": (VOCAB, MERGES, TOKENIZER_JSON, CONFIG, RANKS, MANIFEST),
     "gpt2": (VOCAB, MERGES),
-    "huggingface": (TOKENIZER_JSON,),
+    "huggingface": (TOKENIZER_JSON, CONFIG),
     "tiktoken": (RANKS, MANIFEST),
 }
 """The files of each form, in the order in which they are written."""
@@ -107,6 +109,8 @@ def save(
     if new_ids is not None:
         contents[NEW_IDS] = json_text(new_ids)
     for name in FILES_OF[form]:
+        if name == CONFIG and TOKENIZER_JSON not in contents:
+            continue
         try:
             if name == MANIFEST:
                 contents[name] = manifest(learned, origin, contents)
@@ -149,6 +153,7 @@ _CONTENTS: Mapping[str, Callable[[Learned], bytes]] = {
     VOCAB: vocab_json,
     MERGES: lambda learned: forms.merges_text(learned.merges),
     TOKENIZER_JSON: forms.tokenizer_json,
+    CONFIG: forms.config_json,
     RANKS: forms.ranks_text,
 }
 
@@ -264,10 +269,10 @@ def read_tokenizer(
 ) -> tuple[Learned, dict[str, Any]]:
     """The tokenizer that `model.load` gives, and what its manifest says about the training."""
     options = pattern is not ... or special_tokens is not None
-    complete = f"{path} contains the pattern and the special tokens; leave them out"
+    complete = "contains the pattern and the special tokens; leave them out"
     if str(path).startswith(OF_TIKTOKEN):
         if options:
-            raise Refusal(complete)
+            raise Refusal(f"{path} {complete}")
         from harness.tokenizers.engines import of_tiktoken  # late: it is rarely asked for
 
         return of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
@@ -281,7 +286,7 @@ def read_tokenizer(
     is_ranks = file.suffix == RANKS_ENDING or forms.begin_like_ranks(content)
     lacking = file.name == VOCAB or is_ranks
     if options and not lacking:
-        raise Refusal(complete)
+        raise Refusal(f"{file} {complete}")
     if file.name == MANIFEST:
         return _described(file)
     if lacking:
@@ -295,7 +300,7 @@ def read_tokenizer(
         return learned, {}
 
     if file.suffix == ".json" or content.lstrip().startswith(b"{"):
-        return parse(file, forms.read_tokenizer_json), {}
+        return with_config(parse(file, forms.read_tokenizer_json), file.with_name(CONFIG)), {}
     known = f"a folder with {VOCAB} and {MERGES}, a {TOKENIZER_JSON}, or a file of tiktoken's ranks"
     raise Refusal(f"{file} is not a tokenizer; pass {known}", UNMEASURED)
 
@@ -342,9 +347,20 @@ def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
     return learned, {key: value for key, value in origin.items() if key in ORIGIN}
 
 
+def with_config(learned: Learned, config: Path) -> Learned:
+    """The tokenizer with the roles of special tokens that the file beside it names, if there is
+    one.
+    """
+    if not config.is_file():
+        return learned
+    roles = parse(config, partial(forms.read_roles, learned=learned))
+    return learned._replace(around=replace(learned.around, roles=roles))
+
+
 def check_files(manifest: Path, digests: Mapping[str, str]) -> None:
     """Raises Refusal if a file beside a manifest is missing, or is not the one that it describes."""
-    for file in (manifest.with_name(name) for name in FILES if name != MANIFEST):
+    # People add a chat template to tokenizer_config.json, which decides no ids.
+    for file in (manifest.with_name(name) for name in FILES if name not in (MANIFEST, CONFIG)):
         if file.name not in digests and not file.exists():
             continue
         if hashlib.sha256(parse(file, bytes)).hexdigest() != digests.get(file.name):

@@ -48,6 +48,7 @@ from variants.contract import GPT2_PATTERN, Merge
 RANKS_BEGIN = re.compile(rb"[A-Za-z0-9+/]{2,}={0,2} [0-9]+\b")
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 TOKENIZER_JSON, RANKS = "tokenizer.json", "ranks.tiktoken"
+CONFIG = "tokenizer_config.json"
 Value = TypeVar("Value")
 
 
@@ -254,6 +255,56 @@ def tokenizer_json(learned: Learned) -> bytes:
         post_processor=learned.around.post_processor,
     )
     return json_text(file)
+
+
+# tokenizer_config.json, which says to transformers what a special token is for. It decides no ids.
+
+ROLES = {
+    "bos_token": ("<s>", "<bos>", "<|bos|>", "[BOS]", "<|begin_of_text|>", "<|startoftext|>"),
+    "eos_token": ("</s>", "<eos>", "<|eos|>", "[EOS]", "<|end_of_text|>", "<|endoftext|>"),
+    "pad_token": ("<pad>", "<|pad|>", "[PAD]", "<|padding|>"),
+}
+"""The special tokens that have a role by their text."""
+
+
+def roles_of(learned: Learned) -> dict[str, str]:
+    """The begin, end and padding token, of each the one that is named, or the only one whose text
+    says so.
+    """
+    roles = {}
+    for role, texts in ROLES.items():
+        there = [text for text in texts if text in learned.special_tokens]
+        if len(there) == 1:
+            roles[role] = there[0]
+    return roles | learned.around.roles
+
+
+def config_json(learned: Learned) -> bytes:
+    """The content of tokenizer_config.json."""
+    unknown = learned.around.unk_token
+    facts = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    facts |= roles_of(learned) | ({} if unknown is None else {"unk_token": unknown})
+    return json_text(facts)
+
+
+class _Config(msgspec.Struct):
+    """The roles in a tokenizer_config.json, each a text or an added token."""
+
+    bos_token: Any = None
+    eos_token: Any = None
+    pad_token: Any = None
+
+
+def read_roles(content: bytes, learned: Learned) -> dict[str, str]:
+    """The begin, end and padding token that a tokenizer_config.json names, if their texts do not."""
+    config = read_json(content, _Config)
+    by_text, roles = roles_of(learned), {}
+    for role in ROLES:
+        token = getattr(config, role)
+        text = token.get("content") if isinstance(token, dict) else token
+        if isinstance(text, str) and text in learned.special_tokens and text != by_text.get(role):
+            roles[role] = text
+    return roles
 
 
 def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:

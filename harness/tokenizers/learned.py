@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import count, pairwise, takewhile
 from typing import Any, Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.units import token_text
@@ -194,6 +196,18 @@ def surrounded(learned: Learned, around: Around) -> Learned:
     """
     around.check(learned.vocab)
     return learned._replace(around=around)
+
+
+def with_end(learned: Learned, eos: str | None) -> Learned:
+    """The tokenizer whose end token is `eos`; the same for None. Raises Refusal if it has none like
+    it.
+    """
+    if eos is None:
+        return learned
+    if eos not in learned.special_tokens:
+        raise Refusal(registry.unknown("special token", eos, learned.special_tokens))
+    roles = {**learned.around.roles, "eos_token": eos}
+    return learned._replace(around=replace(learned.around, roles=roles))
 
 
 def check_ids(learned: Learned) -> None:

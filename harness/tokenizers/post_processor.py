@@ -61,6 +61,8 @@ class Around(msgspec.Struct, frozen=True, omit_defaults=True):
     flags: dict[str, Flags] = {}
     """Those of added tokens that have others than the default, by their texts."""
     unk_token: str | None = None
+    roles: dict[str, str] = {}
+    """The end, begin or padding token, if it is named by more than its text."""
 
     def names(self) -> list[str]:
         """What changes the ids that `tokenizers` gives for a text, by its name in the file."""
