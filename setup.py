@@ -104,7 +104,7 @@ setup(
     packages=[
         *find_packages(include=["variants*", "harness*"]),
         "harness.conf",
-        "harness.proof.outside",  # not a package: programs to copy
+        "harness.proof.outside",  # not a package: a program to copy
         *(f"harness.conf.{group}" for group in CARDS),
     ],
     cmdclass={"build_ext": Build},

@@ -15,14 +15,13 @@ from harness.common.arguments import Parser
 from harness.common.ending import UNCHANGED, exit_code_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.printing import print_stderr, print_stdout
-from harness.common.progress import bar
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, occasions_text
 from harness.proof import PROVED, certificate
 from harness.proof.bounds import rounds
-from harness.proof.diagnosis import first_difference
-from harness.proof.prove import MergeList, describe, merge_text, prove
-from harness.proof.true_counts import MAXIMUM, TEXTS, TIE, WRONG, Best, Replay, replay
+from harness.proof.compiled_replay import Moment, bytes_of
+from harness.proof.diagnosis import describe, first_difference, merge_text
+from harness.proof.prove import MergeList, Replay, prove
 from harness.runs.cells import TrainCell
 from harness.runs.compose import quoted
 from harness.runs.counting import words_of
@@ -36,8 +35,8 @@ from variants.contract import LeftOut, Merge, TieBreak, WordCounts
 DESCRIPTION = f"""\
 Check a file of merges against the true counts of a data set, one merge after another. At its
 moment each was the most frequent pair, one of several equally frequent pairs (right under
-some tie-breaks, which are named), or wrong. A merge of unknown tokens, one that comes twice,
-and one below min_count are reported as such. The file is one of: {FORMS}."""
+some tie-breaks, which are named), or wrong. The first wrong merge is explained; those behind it
+depend on it, and are not judged. The file is one of: {FORMS}."""
 EPILOG = """\
 examples:
   python -m harness.replay merges.txt --data book.txt
@@ -55,7 +54,6 @@ min_count=N means the same as in training.
 
 exit code: 0 if every merge is right, with --against if the lists are equal; 21 if not, or if
 they stop too early or go on too long; 2 for a usage error; 22 for a file that cannot be read."""
-IN_FULL = 10  # faults and ties
 MOST_BYTES_TRIED = 64 << 20  # of a text that is split by every pattern
 
 
@@ -105,7 +103,8 @@ def command(options: argparse.Namespace) -> int:
         )
 
     if options.certificate is not None:
-        certificate.check_writable(options.certificate, cell.veto, overwrite=False)
+        is_plain = cell.extension is None and not lists[0].inherited
+        certificate.check_writable(options.certificate, is_plain, overwrite=False)
     words = words_of(cell, settings)[0]
     if len(lists) > 1:
         return print_comparison(lists, words, cell)
@@ -114,15 +113,15 @@ def command(options: argparse.Namespace) -> int:
 
 def print_comparison(lists: Sequence[Listed], words: WordCounts, cell: TrainCell) -> int:
     """Print where two lists differ, then what is wrong with each; returns the exit code."""
-    replays = [merge_list.replayed(words, cell) for merge_list in lists]
+    replays = [one.replay(words, cell) for one in lists]
     different = list(differences_of_lists(*replays))
     lines = different or ["the lists are equal"]
     for side, merge_list in zip("AB", lists, strict=True):
         lines += [*merge_list.differing(cell), f"{side} {merge_list.title}"]
     lines.append(described(words, cell))
 
-    for side, replayed in zip("AB", replays, strict=True):
-        for text in faults(replayed) or [verdict(replayed)]:
+    for side, replay in zip("AB", replays, strict=True):
+        for text in faults(replay) or [verdict(replay)]:
             lines.append(f"{side}: {text}")
     print_stdout("\n".join(lines))
     return MISMATCH if different else OK
@@ -134,28 +133,32 @@ def print_judgement(
     """Print the verdict on a list, then what it follows from, and write the certificate of a right
     one to `path`; returns the exit code.
     """
-    replayed = merge_list.replayed(words, cell)
-    problems = objections(replayed, cell, keys)
+    replay = merge_list.replay(words, cell)
+    problems = objections(replay, cell, keys)
     differing = merge_list.differing(cell)
     hints = fitting(merge_list, cell) if problems and not differing else []
 
-    lines = [verdict(replayed, problems), *problems, *hints, *differing]
+    lines = [verdict(replay, problems), *problems, *hints, *differing]
     if path is not None and not problems:
-        write_certificate(path, words, replayed, cell, keys)
-        lines.append(f"wrote {path}")
-    lines += [merge_list.title, described(words, cell), *judged_lines(replayed)]
+        lines.append(write_certificate(path, replay, cell, keys))
+    lines += [merge_list.title, described(words, cell), *account(replay)]
     print_stdout("\n".join(lines))
     return MISMATCH if problems else OK
 
 
-def write_certificate(
-    path: Path, words: WordCounts, replayed: Replay, cell: TrainCell, keys: Container[str]
-) -> None:
-    """Write the certificate of a right list, by the tie-break that was set or the first that fits."""
-    fitting = [TieBreak(cell.tie_break)] if "tie_break" in keys else [*replayed.tie_breaks, None]
-    wanted = cell.num_merges if "vocab_size" in keys else len(replayed.steps)
-    content = certificate.certificate(words, replayed, fitting[0], cell.veto, wanted)
+def write_certificate(path: Path, replay: Replay, cell: TrainCell, keys: Container[str]) -> str:
+    """Write the certificate of a right list, by the tie-break that was set or the first that fits;
+    returns a note.
+    """
+    tie_breaks = [TieBreak(cell.tie_break)] if "tie_break" in keys else fitting_ties(replay)
+    if not tie_breaks:
+        return f"no certificate {path}: none of our tie-breaks makes all these choices"
+    wanted = cell.num_merges if "vocab_size" in keys else len(replay.merges)
+    content = certificate.certificate(
+        replay.words, replay.merges, tie_breaks[0], cell.min_count, wanted
+    )
     certificate.write(path, content)
+    return f"wrote {path}"
 
 
 class Listed(NamedTuple):
@@ -184,13 +187,15 @@ class Listed(NamedTuple):
     def min_count(self) -> int:
         return int(self.origin.get("min_count", 1))
 
-    def replayed(self, words: WordCounts, cell: TrainCell) -> Replay:
-        inherited = self.merges[: int(self.origin.get("inherited_merges", 0))]
-        extending = cell.extending() or {"inherited": inherited}
-        with bar(f"replaying {self.path.name}", len(self.merges), "merges") as show:
-            return replay(
-                words, self.merges, min_count=cell.min_count, on_progress=show, **extending
-            )
+    @property
+    def inherited(self) -> int:
+        """How many of the first merges were inherited."""
+        return int(self.origin.get("inherited_merges", 0))
+
+    def replay(self, words: WordCounts, cell: TrainCell) -> Replay:
+        extending = cell.extending() or {"inherited": self.merges[: self.inherited]}
+        rules = {"min_count": cell.min_count, **extending}
+        return Replay(self.path.name, words, self.merges, len(self.merges), rules)
 
     def overrides(self, keys: Iterable[str]) -> list[str]:
         """The settings that it decides, but for those that the command sets."""
@@ -309,100 +314,105 @@ def differences_of_lists(a: Replay, b: Replay) -> Iterator[str]:
     """Yield the first difference of two lists, its reason, and how much they share; nothing if they
     are equal.
     """
-    mine, theirs = ([step.merge for step in replayed.steps] for replayed in (a, b))
-    if mine == theirs:
+    if a.merges == b.merges:
         return
 
-    index = first_difference(mine, theirs)
+    index = first_difference(a.merges, b.merges)
     yield f"first difference: merge {count_text(index + 1)}, {count_text(index)} equal before it"
-    for side, replayed in zip("AB", (a, b), strict=True):
-        if index < len(replayed.steps):
-            yield f"  {side} {describe(replayed.steps[index])}"
+    for side, replay in zip("AB", (a, b), strict=True):
+        if index < len(replay.merges):
+            yield f"  {side} {describe(replay.step(index + 1))}"
         else:
-            yield f"  {side} has ended; {rest_text(replayed.rest)}"
+            yield f"  {side} has ended; {rest_text(replay.end)}"
 
-    tokens, others = ({left + right for left, right in merges} for merges in (mine, theirs))
-    merges = f"{len({*mine} & {*theirs}):,} of {len({*mine, *theirs}):,} merges"
+    tokens, others = ({left + right for left, right in each.merges} for each in (a, b))
+    merges = f"{len({*a.merges} & {*b.merges}):,} of {len({*a.merges, *b.merges}):,} merges"
     yield f"in common: {merges}, {len(tokens & others):,} of {len(tokens | others):,} tokens"
-    if a.bytes:
-        change = 100 * (b.tokens / a.tokens - 1)
-        yield f"tokens per byte: A {a.tokens / a.bytes:.4f}, B {b.tokens / b.bytes:.4f} ({change:+.3f} %)"
+    size = bytes_of(a.words)
+    if size and a.end is not None and b.end is not None:
+        mine, theirs = size - a.end.merged, size - b.end.merged
+        change = 100 * (theirs / mine - 1)
+        yield f"tokens per byte: A {mine / size:.4f}, B {theirs / size:.4f} ({change:+.3f} %)"
 
 
-def faults(replayed: Replay) -> list[str]:
-    wrong = replayed.faults
-    number = "1 merge is" if len(wrong) == 1 else f"{count_text(len(wrong))} merges are"
-    return [f"{number} not right, the first is merge {wrong[0].number}"] if wrong else []
+def faults(replay: Replay) -> list[str]:
+    """The first merge that no trainer may make, whatever its tie-break; none if all are right."""
+    right = replay.up_to_ties.right
+    return [describe(replay.step(right + 1))] if right < len(replay.merges) else []
 
 
-def objections(replayed: Replay, cell: TrainCell, keys: Container[str]) -> list[str]:
+def objections(replay: Replay, cell: TrainCell, keys: Container[str]) -> list[str]:
     """A sentence for each thing that a trainer with these options would have done otherwise; none
     if all is right.
     """
-    problems = faults(replayed)
+    problems = faults(replay)
     tie_break = TieBreak(cell.tie_break)
-    if (
-        "tie_break" in keys
-        and (step := replayed.first_against(tie_break))
-        and step.judgement == TIE
-    ):
+    if "tie_break" in keys and (right := replay.reached[tie_break]) < replay.up_to_ties.right:
+        step = replay.step(right + 1)
         problems.append(
             f"merge {step.number} is a tie that {tie_break.value} breaks otherwise: it takes "
-            f"{merge_text(step.best.choices[tie_break])}, not {merge_text(step.merge)}"
+            f"{merge_text(step.choices[tie_break])}, not {merge_text(step.merge)}"
         )
 
     if "vocab_size" in keys:
-        requested, number = cell.num_merges, len(replayed.steps)
+        requested, number = cell.num_merges, len(replay.merges)
         size = f"vocab_size={cell.vocab_size} requests {count_text(requested)} merges"
-        if replayed.stops_too_early(requested):
-            problems.append(f"they stop too early: {size}, and {rest_text(replayed.rest)}")
+        left = 0 if replay.end is None else replay.end.highest
+        if number < requested and left >= cell.min_count:
+            problems.append(f"they stop too early: {size}, and {rest_text(replay.end)}")
         elif number > requested:
             problems.append(f"they go on too long: {size}, they are {count_text(number)}")
     return problems
 
 
-def judged_lines(replayed: Replay) -> Iterator[str]:
-    """The judged merges as lines for people."""
-    for judgement, text in TEXTS.items():
-        number = sum(step.judgement == judgement for step in replayed.steps)
-        if number or judgement in (MAXIMUM, TIE, WRONG):
-            yield f"{count_text(number):>9}  {text}"
+def account(replay: Replay) -> Iterator[str]:
+    """How many merges were ties, what each tie-break makes of them, and what is left, in lines for
+    people.
+    """
+    right, ties = replay.up_to_ties.right, replay.ties
+    number = len(replay.up_to_ties.counts) - ties
+    yield f"{count_text(number):>9}  the most frequent pair of their moment"
+    yield f"{count_text(ties):>9}  one of several most frequent pairs"
+    if right < len(replay.merges):
+        yield f"{count_text(len(replay.merges) - right - 1):>9}  not judged, behind the wrong one"
 
-    ties = replayed.ties
-    for tie_break in replayed.judges if ties else ():
-        others = [step for step in ties if tie_break not in step.right_under]
-        first = f", not merge {others[0].number}" if others else ""
-        share = f"{count_text(len(ties) - len(others))} of {count_text(len(ties))} ties"
-        yield f"{'':>9}  {tie_break.value}: {share}{first}"
+    for tie_break in TieBreak if ties else ():
+        reached = replay.reached[tie_break]
+        breaks = f"not merge {reached + 1}" if reached < right else "all of these ties"
+        yield f"{'':>9}  {tie_break.value}: {breaks}"
+    if ties:
+        first = next(at for at, sharing in enumerate(replay.up_to_ties.sharing) if sharing > 1)
+        number = right - len(replay.up_to_ties.sharing) + first + 1
+        yield f"the first tie is {describe(replay.step(number))}"
 
-    for name, steps in (("not right", replayed.faults), ("ties", ties)):
-        if steps:
-            more = f", the first {IN_FULL} of {count_text(len(steps))}"
-            yield f"{name}{more if len(steps) > IN_FULL else ''}:"
-            yield from (f"  {describe(step)}" for step in steps[:IN_FULL])
-
-    yield f"after the last merge {rest_text(replayed.rest)}"
-    depth = max(rounds(step.merge for step in replayed.steps))
+    depth = max(rounds(replay.merges))
     yield f"rounds in which no merge waits for another: {count_text(depth)}"
-    if replayed.bytes:
-        yield f"tokens per byte of the words: {replayed.tokens / replayed.bytes:.4f}"
+    if replay.end is not None and (size := bytes_of(replay.words)):
+        yield f"after the last merge {rest_text(replay.end)}"
+        yield f"tokens per byte of the words: {1 - replay.end.merged / size:.4f}"
 
 
-def rest_text(best: Best) -> str:
+def fitting_ties(replay: Replay) -> list[TieBreak]:
+    """The tie-breaks under which every merge is right."""
+    return [tie_break for tie_break in TieBreak if replay.reached[tie_break] == len(replay.merges)]
+
+
+def rest_text(moment: Moment | None) -> str:
     """The pair that remains to be merged next."""
-    if not best.count:
+    if moment is None or not moment.best:
         return "no pair is left"
-    return f"{merge_text(best.choices[TieBreak.GREATEST_BYTES])} is left with {occasions_text(best.count)}"
+    pair = merge_text(moment.choice(TieBreak.GREATEST_BYTES))
+    return f"{pair} is left with {occasions_text(moment.highest)}"
 
 
-def verdict(replayed: Replay, problems: Sequence[str] = ()) -> str:
+def verdict(replay: Replay, problems: Sequence[str] = ()) -> str:
     if problems:
         return "WRONG"
-    names = ", ".join(tie_break.value for tie_break in replayed.tie_breaks)
-    if replayed.ties and not names:
+    names = ", ".join(tie_break.value for tie_break in fitting_ties(replay))
+    if replay.ties and not names:
         return "right up to ties: none of our tie-breaks makes all these choices among equals"
     right = "right: every merge was the most frequent pair of its moment"
-    return f"{right}, its ties broken by {names}" if replayed.ties else right
+    return f"{right}, its ties broken by {names}" if replay.ties else right
 
 
 if __name__ == "__main__":

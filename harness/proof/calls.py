@@ -20,6 +20,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from harness.common import registry
+from harness.common.units import occasions_text
 from harness.proof import diagnosis
 from harness.worker.calling import arguments_for, expect_merges, parameters_of, where_raised
 from variants import vetoes
@@ -220,7 +221,30 @@ class TrainerCall(Call):
         return f"first difference at merge {equal + 1}: got {mine}, want {theirs}"
 
     def fault(self, got: Sequence[Merge]) -> str:
-        return diagnosis.fault_of(self.words, got, self.defined(), self.tie_break.value)
+        right = self.defined()
+        index = diagnosis.first_difference(got, right)
+        number = index + 1
+        if index < len(got) and not isinstance(got[index], tuple):
+            kind = type(got[index]).__name__
+            return f"merge {number} is a {kind}, {got[index]}; a merge is a tuple (left, right) of bytes"
+        if index == len(right):
+            return f"merge {number} is one too many: the list ends after {index} merges"
+
+        words = WordCounts.from_items(self.words.items())
+        step = diagnosis.explained(
+            words,
+            [*got, right[index]][:number],
+            number,
+            [self.tie_break],
+            min_count=self.min_count,
+            veto=vetoes.named(self.veto),
+            inherited=self.inherited,
+            inheriting=self.inheriting,
+        )
+        if index < len(got):
+            return diagnosis.describe(step)
+        missing = diagnosis.merge_text(step.merge)
+        return f"merge {number} is missing: {missing}, {occasions_text(step.occurrences)}"
 
     def smaller(self) -> Iterator[TrainerCall]:
         """Fewer, shorter, rarer words, then fewer merges."""

@@ -1,7 +1,7 @@
 """Certificates: a list of merges with all that others need to check it without us.
 
 docs/reference/certificate.md describes the two files, the table of words and the certificate, and
-outside/ holds two checkers that share no code with what writes them.
+outside/ holds a checker that shares no code with what writes them.
 """
 
 from __future__ import annotations
@@ -9,17 +9,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.proof.true_counts import INHERITED, Replay
 from variants.contract import Merge, TieBreak, WordCounts
-from variants.vetoes import limits_of, named
-
-ANY = "any"
-"""The rule of a list that is right up to ties, under none of our tie-breaks."""
 
 
 def table_lines(words: WordCounts) -> Iterator[bytes]:
@@ -33,34 +28,23 @@ def table_lines(words: WordCounts) -> Iterator[bytes]:
 
 
 def certificate(
-    words: WordCounts, replayed: Replay, tie_break: TieBreak | None, veto: str, wanted: int
+    words: WordCounts, merges: Sequence[Merge], tie_break: TieBreak, min_count: int, wanted: int
 ) -> bytes:
-    """The certificate of merges as they were replayed; they are not judged again.
-
-    `tie_break` is None for a list that is right up to ties, `veto` is a name as veto= takes it, and
-    `wanted` is how many merges were requested.
-    """
+    """The certificate of right merges, of which so many were wanted; they are not judged here."""
     size, digest = 0, hashlib.sha256()
     for line in table_lines(words):
         size += len(line)
         digest.update(line)
 
-    steps, rest = replayed.steps, replayed.rest
-    head = {
-        "bpe-certificate": 1,
-        "table": f"{size} {digest.hexdigest()}",
-        "tie_break": ANY if tie_break is None else tie_break.value,
-        "min_count": replayed.min_count,
-        "veto": veto.strip("[]").replace(" ", "").lower(),
-        "inherited": sum(step.judgement == INHERITED for step in steps),
-        "wanted": wanted,
-        "merges": len(steps),
-    }
-    lines = [f"{name} {value}" for name, value in head.items()]
-    for step, (left, right) in zip(steps, numbered(step.merge for step in steps), strict=True):
-        lines.append(f"{left} {right} {step.count} {step.best.tied}")
-    lines.append(f"left {rest.count} {rest.tied}\n")
-    content = "\n".join(lines).encode()
+    lines = [
+        "bpe-certificate 1",
+        f"table {size} {digest.hexdigest()}",
+        f"tie_break {tie_break.value}",
+        f"min_count {min_count}",
+        f"wanted {wanted}",
+        *(f"{left} {right}" for left, right in numbered(merges)),
+    ]
+    content = "".join(f"{line}\n" for line in lines).encode()
     return content + digest_line(content)
 
 
@@ -76,12 +60,14 @@ def digest_line(content: bytes) -> bytes:
     return b"sha256 %b\n" % hashlib.sha256(content).hexdigest().encode()
 
 
-def check_writable(path: Path, veto: str, overwrite: bool) -> None:
-    """Raise Refusal, before anything is trained, if nobody can check a certificate of this veto, or
-    none can be written there.
+def check_writable(path: Path, is_plain: bool, overwrite: bool) -> None:
+    """Raise Refusal, before anything is trained, if the training is not plain, or no certificate can
+    be written there.
     """
-    if limits_of(named(veto)).own is not None:
-        raise Refusal(f"nobody else has veto={veto}, so none can check it; leave out certificate")
+    if not is_plain:
+        raise Refusal(
+            "a certificate is of plain training: leave out certificate, or extend, veto, seeds and protected"
+        )
     if path.exists() and (path.is_dir() or not overwrite):
         raise Refusal(f"{path} exists; remove it, or choose another file")
     try:

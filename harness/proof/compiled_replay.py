@@ -1,20 +1,50 @@
-"""The compiled replay, which costs about what training costs; native/replay.hpp holds its structures
-and its proof.
+"""Lists of merges judged by the compiled replay, which costs about what training costs.
+
+native/replay.hpp has its structures and its proof.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from harness.proof import true_counts
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
 
-try:
-    from harness.proof.native import _replay
-except ImportError:
-    _replay = None  # type: ignore[assignment]
+
+class Judged(NamedTuple):
+    """How many merges are `right`, and whether all are and more had to be made.
+
+    `counts` are those of the right merges that were not inherited, each at its moment. `sharing` is
+    how many pairs had that count then, this one included.
+    """
+
+    right: int
+    too_few: bool
+    counts: Sequence[int] = ()
+    sharing: Sequence[int] = ()
+
+
+class Moment(NamedTuple):
+    """What is true after some merges: the count of each pair asked for, and the pairs of the highest
+    count by the ids of their tokens (none if no pair is left).
+    """
+
+    counts: Sequence[int]
+    highest: int
+    best: Sequence[tuple[int, int]]
+    spellings: Sequence[bytes]
+    merged: int
+
+    def choice(self, tie_break: TieBreak) -> Merge:
+        """The best pair that this tie-break takes."""
+
+        def key(pair: tuple[int, int]) -> list[Any]:
+            return [tie_break.key(token, self.spellings[token]) for token in pair]
+
+        left, right = max(self.best, key=key)
+        return self.spellings[left], self.spellings[right]
 
 
 def judge_merges(
@@ -22,87 +52,118 @@ def judge_merges(
     merges: Sequence[Merge],
     num_merges: int,
     *,
-    tie_break: TieBreak,
+    tie_break: TieBreak | None,
     min_count: int = 1,
-    on_progress: Callable[[int], object] = lambda _: None,
+    on_progress: Callable[[int], object] | None = None,
     inherited: Sequence[Merge] = (),
     inheriting: str = "kept",
     veto: Veto | None = None,
-    guess_scale: float = 1.0,
-    wide_symbols: bool = False,
-    wide_positions: bool = False,
-) -> tuple[int, bool]:
-    """Return how many merges are right, of `num_merges` requested ones, and whether all are and
-    more had to be made.
+    **settings: Any,
+) -> Judged:
+    """Judge a list of merges, of `num_merges` requested ones; without a tie-break each choice among
+    equals is right.
 
-    Inherited merges and the veto are passed as to a trainer, if `can_judge` accepts them.
-    `on_progress` is called up to ten times a second with the number of merges made. The last three
-    settings change sizes inside the replay and no result; tests try them. Raises
+    Inherited merges and the veto are passed as to a trainer. `on_progress` is called up to ten times
+    a second with the number of merges made. The `settings` are those of the compiled part:
+    `all_pairs`, which `sharing` needs, and sizes that change no result, for tests. Raises
     ValueError for invalid word counts, and MemoryError.
     """
     claimed, stays = inherited_first(merges, inherited, inheriting)
-    if len(claimed) < len(stays):  # the first merges are not those that had to be inherited
-        return len(claimed), len(claimed) == len(merges)
+    right = len(token_ids(claimed[: len(stays)])[0])
+    if right < len(stays):  # the first merges are not those to be inherited
+        return Judged(right, right == len(merges) < num_merges)
+
     dropped = stays.count(False)
     retained, requested = len(stays) - dropped, max(num_merges, 0) + dropped
-
     claims = claimed[:requested]
     lefts, rights = token_ids(claims[: first_refused(claims, len(stays), veto)])
-    right, too_few, _, _, _, met = _replay.judge(
-        *columns_of(word_counts),
+    judged = _judge(
+        word_counts,
         lefts,
         rights,
         num_merges=min(requested, LARGEST_COUNT) if len(lefts) == len(claimed) else len(lefts),
         min_count=min(max(min_count, 1), LARGEST_COUNT),
-        tie_break=list(TieBreak).index(tie_break),
+        tie_break=None if tie_break is None else list(TieBreak).index(tie_break),
         on_progress=on_progress,
         stays=bytes(stays),
         veto=limits_of(veto),
-        guess_scale=guess_scale,
-        wide_symbols=wide_symbols,
-        wide_positions=wide_positions,
+        **settings,
     )
 
-    if inheriting == "met" and met != stays:
-        different = next(index for index, stay in enumerate(stays) if met[index] != stay)
+    if inheriting == "met" and judged.met != stays:
+        different = next(index for index, stay in enumerate(stays) if judged.met[index] != stay)
         right = sum(stays[:different])
-        return right, right == len(merges)
-    return max(right - dropped, retained), too_few
+        return Judged(right, right == len(merges) < num_merges)
+    new = slice(len(stays), None)
+    right = max(judged.right - dropped, retained)
+    return Judged(right, judged.too_few, judged.counts[new], judged.sharing[new])
 
 
-def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
-    """The number of tokens of the words after these merges; each word counts as many times as it
-    occurs.
+def moment_after(
+    word_counts: WordCounts,
+    merges: Sequence[Merge],
+    pairs: Sequence[Merge] = (),
+    *,
+    inherited: int = 0,
+    veto: Veto | None = None,
+) -> Moment | None:
+    """What is true after these merges, made as they are; None if one joins a token that no merge
+    before it makes, or makes a token again.
 
-    Compiled if possible; otherwise, and for a list that makes a token twice, in Python.
+    Pairs that the veto refuses, or that spell a token of the `inherited` first merges, are left out.
+    """
+    lefts, rights = token_ids(merges)
+    if len(lefts) < len(merges):
+        return None
+
+    spellings = [bytes((byte,)) for byte in range(256)]
+    spellings += [left + right for left, right in merges]
+    ids = {spelling: number for number, spelling in enumerate(spellings)}
+    known = [pair for pair in pairs if ids.keys() >= {*pair}]
+    judged = _judge(
+        word_counts,
+        lefts,
+        rights,
+        num_merges=len(lefts),
+        stays=bytes(index < inherited for index in range(len(lefts))),
+        veto=limits_of(veto),
+        all_pairs=True,
+        asked=[(ids[left], ids[right]) for left, right in known],
+    )
+    counts = dict(zip(known, judged.asked, strict=True))
+    return Moment(
+        [counts.get(pair, 0) for pair in pairs],
+        judged.highest,
+        judged.best,
+        spellings,
+        judged.merged,
+    )
+
+
+def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int | None:
+    """The number of tokens of the words after these merges, or None; each word counts as many times
+    as it occurs.
 
     >>> tokens_left(WordCounts.from_items([(b"abc", 2)]), [(b"a", b"b")])
     4
     """
-    if not can_judge(merges):
-        return int(true_counts.TrueCounts(word_counts, inherited=merges).text.tokens)
+    moment = moment_after(word_counts, merges)
+    return None if moment is None else bytes_of(word_counts) - moment.merged
 
-    lefts, rights = token_ids(merges)
-    _, _, _, _, merged, _ = _replay.judge(
-        *columns_of(word_counts),
-        lefts,
-        rights,
-        num_merges=len(lefts),
-        min_count=1,
-        tie_break=0,
-        on_progress=lambda _: None,
-        stays=bytes([True]) * len(lefts),  # inherited, so made whatever they count
-    )
 
+def bytes_of(word_counts: WordCounts) -> int:
+    """The number of bytes of the words; each word counts as many times as it occurs."""
     ends = word_counts.offsets
-    return (
-        sum(count * (end - start) for count, start, end in zip(word_counts.counts, ends, ends[1:]))
-        - merged
+    return sum(
+        count * (end - start) for count, start, end in zip(word_counts.counts, ends, ends[1:])
     )
 
 
-def columns_of(word_counts: WordCounts) -> tuple[memoryview, memoryview, memoryview]:
-    return word_counts.data, word_counts.offsets, word_counts.counts
+def _judge(word_counts: WordCounts, *claims: array[int], **question: Any) -> Any:
+    from harness.proof.native import _replay
+
+    columns = word_counts.data, word_counts.offsets, word_counts.counts
+    return _replay.judge(*columns, *claims, **question)
 
 
 def first_refused(claimed: Sequence[Merge], inherited: int, veto: Veto | None) -> int:
@@ -133,16 +194,6 @@ def token_ids(merges: Sequence[Merge]) -> tuple[array[int], array[int]]:
     return lefts, rights
 
 
-def can_judge(inherited: Sequence[Merge] = (), veto: Veto | None = None) -> bool:
-    """Whether the compiled replay is there and can judge merges that continue these, under this veto.
-
-    It cannot under a veto of the user's own, nor after a list that no trainer can have learned.
-    """
-    if _replay is None or limits_of(veto).own is not None:
-        return False
-    return len(token_ids(inherited)[0]) == len(inherited)
-
-
 def inherited_first(
     merges: Sequence[Merge], inherited: Sequence[Merge], inheriting: str
 ) -> tuple[Sequence[Merge], list[bool]]:
@@ -156,8 +207,19 @@ def inherited_first(
             None,
         )
         return merges[:wrong] if wrong is not None else merges, [True] * len(inherited)
+
+    possible = list(possibly_met(inherited))
     stays, at = [], 0
-    for merge in inherited:
+    for merge in possible:
         stays.append(at < len(merges) and merges[at] == merge)
         at += stays[-1]
-    return [*inherited, *merges[at:]], stays
+    return [*possible, *merges[at:]], stays
+
+
+def possibly_met(inherited: Sequence[Merge]) -> Iterator[Merge]:
+    """The merges but for those that no text meets: of unknown tokens, and repeated ones."""
+    made = {bytes((byte,)) for byte in range(256)}
+    for left, right in inherited:
+        if left in made and right in made and left + right not in made:
+            made.add(left + right)
+            yield left, right

@@ -47,8 +47,10 @@ def prove_merges(trained: Trained, session: Session) -> None:
                 of_own_words += f" ({judged.tie_break})"
             identity = replace(identity, of_own_words=of_own_words)
         if identity.kind == WRONG and answer.from_file:
-            of_words = jobs.words_verdict(cell, word_counts, session.next_folder())
-            identity = replace(identity, reason=f"{of_words}; {identity.reason}")
+            is_tie = identity.got_count == identity.want_count
+            of_words = jobs.words_verdict(cell, word_counts, session.next_folder(), is_tie)
+            reason = "; ".join(filter(None, [identity.reason, of_words]))
+            identity = replace(identity, reason=reason)
         if session.settings.tokens and whole:
             tokens = tokens_left(word_counts, trained.merges)
         session.judged[key] = identity, tokens

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.common.progress import bar
 from harness.proof import PROVED, WRONG
 from harness.runs.cells import Reading, Settings, TrainCell
 from harness.runs.jobs import Trained
@@ -92,7 +91,8 @@ def certificate_files(
         names = folder_names(cells)
         paths = {key: path / f"{name}.certificate.gz" for key, name in names.items()}
     for cell in cells:
-        certificate.check_writable(paths[cell.key], cell.veto, settings.overwrite or attempt > 1)
+        may_replace = settings.overwrite or attempt > 1
+        certificate.check_writable(paths[cell.key], cell.extension is None, may_replace)
     return paths
 
 
@@ -150,21 +150,17 @@ def save_tokenizer(trained: Trained, folder: Path, overwrite: bool) -> list[str]
 def save_certificate(trained: Trained, words: WordCounts, path: Path) -> list[str]:
     """Write what others need to check merges that were proved; returns notes."""
     from harness.proof import certificate
-    from harness.proof.true_counts import replay
 
     cell, identity = trained.cell, trained.identity
     if trained.merges is None or identity is None or identity.kind not in PROVED:
         return [f"no certificate {path}: the merges of {cell.label} are not proved"]
+    if identity.tie_break is None:
+        label = cell.label
+        return [f"no certificate {path}: none of our tie-breaks makes all choices of {label}"]
 
-    with bar(f"replaying {cell.label}", len(trained.merges), "merges") as show:
-        replayed = replay(
-            words,
-            trained.merges,
-            min_count=cell.min_count,
-            on_progress=show,
-            **cell.extending(),
-        )
-    tie_break = None if identity.tie_break is None else TieBreak(identity.tie_break)
-    content = certificate.certificate(words, replayed, tie_break, cell.veto, cell.num_merges)
+    tie_break = TieBreak(identity.tie_break)
+    content = certificate.certificate(
+        words, trained.merges, tie_break, cell.min_count, cell.num_merges
+    )
     certificate.write(path, content)
     return [f"wrote {path}"]

@@ -20,8 +20,8 @@ from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, ratio_text, seconds_text
 from harness.measure.machine import environment
 from harness.proof.bounds import rounds
+from harness.proof.compiled_replay import judge_merges
 from harness.proof.native import _replay
-from harness.proof.true_counts import replay
 from harness.results.rows import rows
 from harness.results.selection import records_of
 from harness.runs.counting import words_of
@@ -72,8 +72,9 @@ def figures_of(name: str, sizes: Sequence[int]) -> dict[str, Any]:
         if not lists:
             words = words_of(cell, settings)[0]
             merges = flat.train(words, cell.num_merges)
-            steps = replay(words, merges, tie_breaks=[TieBreak.GREATEST_BYTES]).steps
-            tied = np.cumsum([step.best.tied > 1 for step in steps]).tolist()
+            rule = TieBreak.GREATEST_BYTES
+            judged = judge_merges(words, merges, len(merges), tie_break=rule, all_pairs=True)
+            tied = np.cumsum([sharing > 1 for sharing in judged.sharing]).tolist()
             deepest = np.maximum.accumulate(rounds(merges)).tolist()
 
         number = min(cell.num_merges, len(merges))

@@ -269,7 +269,7 @@ def test_failure_and_its_test_come_first_in_at_most_25_lines(
 ) -> None:
     out = printed(capsys, monkeypatch, "sabotaged:right_to_left", "--only", "check_worked_*")
 
-    fault = "merge 2 does not occur: (b'a', b'aa'); (b'aa', b'a') has count 1"
+    fault = "merge 2: b'a' + b'aa', 0 times; the most frequent is b'aa' + b'a', once"
     assert out.startswith(f"FAILED check_worked_example[C01]: {fault}\n")
     assert "failed: check_worked_example[C01], check_worked_example[C03], check_" in out
     assert "sabotaged:right_to_left does not conform: " in out.splitlines()[-1]

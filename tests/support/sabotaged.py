@@ -17,8 +17,8 @@ from types import FunctionType
 from typing import Any
 
 import tomllib
+from wrong_lists import count_without_overlap, merge_backwards
 
-from harness.proof.wrong_lists import count_without_overlap, merge_backwards
 from variants import heap, naive, naive_extending
 from variants.contract import (
     GREATEST_BYTES,

@@ -1,7 +1,18 @@
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from variants.vetoes import Limits
+
+class Judgement(NamedTuple):
+    right: int
+    too_few: bool
+    merged: int
+    met: list[bool]
+    counts: list[int]
+    sharing: list[int]
+    highest: int
+    best: list[tuple[int, int]]
+    asked: list[int]
 
 def judge(
     data: memoryview,
@@ -11,13 +22,15 @@ def judge(
     rights: Any,
     *,
     num_merges: int,
-    min_count: int,
-    tie_break: int,
-    on_progress: Callable[[int], object],
+    min_count: int = ...,
+    tie_break: int | None = ...,
+    on_progress: Callable[[int], object] | None = ...,
+    stays: bytes = ...,
+    veto: Limits | None = ...,
+    all_pairs: bool = ...,
+    asked: Iterable[tuple[int, int]] = ...,
     guess_scale: float = ...,
     wide_symbols: bool = ...,
     wide_positions: bool = ...,
-    stays: bytes = ...,
-    veto: Limits | None = ...,
-) -> tuple[int, bool, int, int, int, list[bool]]: ...
+) -> Judgement: ...
 def follow(table: Any, entry: int, steps: int) -> int: ...

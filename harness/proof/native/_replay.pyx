@@ -2,6 +2,8 @@
 # distutils: language = c++
 """Calls replay.hpp from Python without the GIL: buffers and ids in, the number of right merges out."""
 
+from collections import namedtuple
+
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as flag
 from libcpp.string cimport string
@@ -37,27 +39,39 @@ cdef extern from "replay_judge.hpp" namespace "replay" nogil:
         uint64_t most_bytes
         uint64_t most_characters
         unordered_set[string] protected_tokens
+        flag (*own)(void* context, const string& left, const string& right)
+        void* context
+
+    cdef cppclass Pair:
+        uint32_t left
+        uint32_t right
 
     cdef cppclass Question:
         uint64_t num_merges
         int64_t min_count
         TieBreak tie_break
+        flag any_choice
         Veto veto
+        flag all_pairs
+        vector[Pair] asked
         double guess_scale
         flag wide_symbols
         flag wide_positions
 
-    cdef cppclass Judgement:
+    cdef cppclass Judgement_ "replay::Judgement":
         uint64_t right
         flag too_few
-        uint64_t passes
-        uint64_t kept
         uint64_t merged
         vector[uint8_t] met
+        vector[int64_t] counts
+        vector[uint64_t] sharing
+        int64_t highest
+        vector[Pair] best
+        vector[int64_t] asked
 
     ctypedef flag (*GoOn)(void* context, uint64_t done)
 
-    Judgement judge_natively "replay::judge"(
+    Judgement_ judge_natively "replay::judge"(
         const Words& words, const Claims& claims, const Question& question, GoOn go_on, void* context
     ) except +
 
@@ -68,9 +82,10 @@ cdef extern from "interpreter.hpp" namespace "native" nogil:
 
 
 cdef class Listener:
-    """The progress callback, and what it raised."""
+    """What is called on the way, and what that raised."""
 
     cdef object on_progress
+    cdef object veto
     cdef object raised
 
 
@@ -81,11 +96,30 @@ cdef flag go_on(void* context, uint64_t done) noexcept nogil:
 cdef flag report(void* context, uint64_t done) noexcept with gil:
     cdef Listener listener = <Listener> context
     try:
-        listener.on_progress(done)
-        return True
+        if listener.on_progress is not None:
+            listener.on_progress(done)
+        return listener.raised is None
     except BaseException as error:
         listener.raised = error
         return False
+
+
+cdef flag refuses(void* context, const string& left, const string& right) noexcept nogil:
+    return in_python(ask, context, &left, &right)
+
+
+cdef flag ask(void* context, const string* left, const string* right) noexcept with gil:
+    cdef Listener listener = <Listener> context
+    cdef bytes left_bytes, right_bytes
+    try:
+        left_bytes, right_bytes = left[0], right[0]
+        return bool(listener.veto(left_bytes, right_bytes))
+    except BaseException as error:
+        listener.raised = error
+        return True
+
+
+Judgement = namedtuple("Judgement", "right too_few merged met counts sharing highest best asked")
 
 
 def judge(
@@ -96,27 +130,30 @@ def judge(
     const unsigned int[::1] rights,
     *,
     uint64_t num_merges,
-    int64_t min_count,
-    int tie_break,
-    on_progress,
+    int64_t min_count=1,
+    tie_break=None,
+    on_progress=None,
+    const unsigned char[::1] stays=b"",
+    veto=None,
+    bint all_pairs=False,
+    asked=(),
     double guess_scale=1.0,
     bint wide_symbols=False,
     bint wide_positions=False,
-    const unsigned char[::1] stays=b"",
-    veto=None,
 ):
-    """Return (right merges before the first wrong one, whether too few were claimed, passes, pairs kept, merged, met).
+    """Return a Judgement, see replay_job.hpp.
 
-    `lefts` and `rights` are ids of tokens: bytes by their values, then the merged tokens in order, from 256 on. `stays` has
-    a byte for each inherited merge, which come first: 0 if its pair is claimed never to have occurred. `merged` is how many
-    occurrences were replaced, by weight; `met` says which inherited pairs occurred.
+    `lefts` and `rights` are ids of tokens: bytes by their values, then the merged tokens in order, from 256 on. Without a
+    `tie_break` each choice among equals is right. `stays` has a byte for each inherited merge, which come first: 0 if its pair
+    is claimed never to have occurred. `asked` are pairs of ids.
 
-    Raises what `on_progress` raises, ValueError for invalid columns or ids, MemoryError.
+    Raises what `on_progress` and a veto of the user's own raise, ValueError for invalid columns or ids, MemoryError.
     """
     cdef Words words
     cdef Claims claims
     cdef Question question
-    cdef Judgement judgement
+    cdef Judgement_ judgement
+    cdef Pair pair
     cdef Listener listener = Listener()
     listener.on_progress = on_progress
     words.bytes = &data[0] if data.shape[0] else NULL
@@ -129,9 +166,9 @@ def judge(
     if lefts.shape[0] != rights.shape[0]:
         raise ValueError("each merge has a left and a right token")
     if min_count < 1:
-        raise ValueError(f"min_count is {min_count}; it is 1 or more")
-    if not 0 <= tie_break < tie_breaks:
-        raise ValueError(f"tie_break is {tie_break}; it is from 0 to {tie_breaks - 1}")
+        raise ValueError(f"min_count is {min_count}; it must be 1 or more")
+    if tie_break is not None and not 0 <= tie_break < tie_breaks:
+        raise ValueError(f"tie_break is {tie_break}; it must be from 0 to {tie_breaks - 1}")
     claims.count = lefts.shape[0]
     claims.lefts = &lefts[0] if claims.count else NULL
     claims.rights = &rights[0] if claims.count else NULL
@@ -142,9 +179,16 @@ def judge(
         question.veto.most_bytes, question.veto.most_characters = veto.most_bytes, veto.most_characters
         for token in veto.protected:
             question.veto.protected_tokens.insert(<string> token)
+        listener.veto = veto.own
+        if veto.own is not None:
+            question.veto.own, question.veto.context = refuses, <void*> listener
     question.num_merges = num_merges
     question.min_count = min_count
-    question.tie_break = <TieBreak> tie_break
+    question.any_choice = tie_break is None
+    question.tie_break = <TieBreak> (<int> (tie_break or 0))
+    question.all_pairs = all_pairs
+    for pair.left, pair.right in asked:
+        question.asked.push_back(pair)
     question.guess_scale = guess_scale
     question.wide_symbols = wide_symbols
     question.wide_positions = wide_positions
@@ -153,8 +197,17 @@ def judge(
         wait_if_the_interpreter_ends()
     if listener.raised is not None:
         raise listener.raised
-    met = [bool(one) for one in judgement.met]
-    return judgement.right, judgement.too_few, judgement.passes, judgement.kept, judgement.merged, met
+    return Judgement(
+        judgement.right,
+        judgement.too_few,
+        judgement.merged,
+        [bool(one) for one in judgement.met],
+        list(judgement.counts),
+        list(judgement.sharing),
+        judgement.highest,
+        [(best.left, best.right) for best in judgement.best],
+        list(judgement.asked),
+    )
 
 
 def follow(const unsigned int[::1] table, uint32_t entry, uint64_t steps):

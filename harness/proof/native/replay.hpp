@@ -55,7 +55,7 @@ class Pass {
     Pass(const Words& words, const Layout& layout, const std::vector<PairKey>& claims, const ClaimTable& claimed,
          const Claims& given, const Question& question, GoOn go_on, void* context)
         : text_(words, layout), claims_(claims), claimed_(claimed), inherited_(given.inherited), question_(question),
-          tokens_(question.tie_break), refusals_(question.veto), tied_(tokens_), lists_(claims.size()), counts_(1),
+          tokens_(question.tie_break), refusals_(question.veto), tied_(tokens_), kept_(question.all_pairs), lists_(claims.size()), counts_(1),
           met_(given.inherited), go_on_(go_on), context_(context), before_(first_merged + claims.size()),
           after_(first_merged + claims.size()) {
         Tokens tokens(question.tie_break);
@@ -63,7 +63,6 @@ class Pass {
             tokens.merge(left_of(claims[claim]), right_of(claims[claim]));
             if (given.stays[claim]) refusals_.inherit(tokens.bytes(static_cast<std::uint32_t>(first_merged + claim)));
         }
-        refuses_ = inherited_ || question.veto.refuses_any();
     }
 
     // Leaves out pairs with a count below `lowest` and, if `guessing`, below the guess, which rises on the way.
@@ -83,7 +82,6 @@ class Pass {
     static constexpr std::uint64_t none = UINT64_MAX;
     std::uint64_t wrong_at() const { return wrong_at_; }
     bool stopped() const { return stopped_; }
-    std::size_t kept() const { return kept_.size(); }
     // The count of the last claim that was replayed, or of the wrong one.
     std::int64_t last_count() const {
         return wrong_at_ == none ? counts_.back() : wrong_at_ <= step_ ? counts_[wrong_at_] : wrong_count_;
@@ -91,13 +89,11 @@ class Pass {
     // The highest count of a pair that was left out.
     std::int64_t highest_left_out() const { return highest_left_out_; }
     std::uint64_t merged_weight() const { return merged_weight_; }
-    // For each inherited merge, whether its pair ever occurred.
     const std::vector<std::uint8_t>& met() const { return met_; }
-    // Whether the text still has a pair that is frequent enough to be merged.
-    bool any_left() const {
-        const auto frequent = [this](const KeptPair& pair) { return pair.key && pair.count >= question_.min_count; };
-        return std::any_of(kept_.all().begin(), kept_.all().end(), frequent);
-    }
+    // Of each claim that was replayed, from 1: its count then, and how many pairs had that count.
+    const std::vector<std::int64_t>& counts() const { return counts_; }
+    const std::vector<std::uint64_t>& sharing() const { return sharing_; }
+    KeptPairs& kept() { return kept_; }   // what is left of the text, if nothing was left out
 
   private:
     // Where a claim's pair occurred when it was listed.
@@ -223,6 +219,7 @@ class Pass {
         if (count != counts_.back()) tied_.clear();
         ++step_;
         counts_.push_back(count);
+        sharing_.push_back(kept_.sharing(count));
         tied_.add(step_, pair);
         merge(pair, count);
     }
@@ -232,6 +229,7 @@ class Pass {
         const std::int64_t count = found ? found->count : 0;
         ++step_;
         counts_.push_back(INT64_MAX);   // nothing is judged by it
+        sharing_.push_back(0);
         merge(pair, count);
     }
 
@@ -249,7 +247,7 @@ class Pass {
         if (step.left != step.right && replaced != count)
             throw std::logic_error("the occurrences of a pair have another weight than its count");
         merged_weight_ += static_cast<std::uint64_t>(replaced);
-        kept_.find(pair)->count = 0;
+        kept_.change(*kept_.find(pair), -count);
         pool_.give_back(list.positions, list.capacity);
 
         update_neighbours(step);
@@ -371,7 +369,7 @@ class Pass {
         KeptPair* const pair = kept_.find(key);
         if (!pair) return;
         examine(*pair);
-        pair->count -= weight;
+        kept_.change(*pair, -weight);
     }
 
     // Turns a neighbour's sum into a place to write to. True if the new pair is a claim to come, which needs its list.
@@ -421,13 +419,13 @@ class Pass {
     // ---- whether a pair should have been taken ----
 
     bool is_refused(PairKey pair) const {
-        return refuses_ && refusals_.refuses(tokens_.bytes(left_of(pair)), tokens_.bytes(right_of(pair)));
+        return refusals_.any() && refusals_.refuses(tokens_.bytes(left_of(pair)), tokens_.bytes(right_of(pair)));
     }
 
     // Marks a claim as wrong if this pair, which has its count up to this step, should have been merged instead.
     void examine(const KeptPair& pair) {
         if (!step_ || pair.count < counts_.back() || pair.since >= step_) return;
-        if (pair.count > counts_.back() || tied_.passed_over(pair.key, pair.since)) {
+        if (pair.count > counts_.back() || (!question_.any_choice && tied_.passed_over(pair.key, pair.since))) {
             std::uint64_t step = pair.since + 1;
             while (!better(pair, step)) ++step;
             wrong_at_ = std::min(wrong_at_, step);
@@ -435,7 +433,8 @@ class Pass {
     }
 
     bool better(const KeptPair& pair, std::uint64_t step) const {
-        return pair.count > counts_[step] || (pair.count == counts_[step] && tokens_.before(pair.key, claims_[step - 1]));
+        const bool by_count = pair.count != counts_[step] || question_.any_choice;
+        return by_count ? pair.count > counts_[step] : tokens_.before(pair.key, claims_[step - 1]);
     }
 
     // Guesses the count of the last claim: today's, falling with the square of what is done.
@@ -467,7 +466,6 @@ class Pass {
     const Question& question_;
     Tokens tokens_;
     Refusals refusals_;
-    bool refuses_ = false;
     TiedClaims tied_;
     KeptPairs kept_;
     Lists<Position> pool_;
@@ -475,12 +473,13 @@ class Pass {
     std::vector<std::uint32_t> byte_claims_;   // claims of two bytes, in order
     std::size_t byte_claims_listed_ = 0;
     std::vector<std::int64_t> counts_;         // of the claims replayed, from 1
+    std::vector<std::uint64_t> sharing_{0};    // of these too
     std::uint64_t step_ = 0;                   // how many those are
     std::uint64_t wrong_at_ = none;
     std::int64_t wrong_count_ = 0;   // of a wrong claim that could not be merged
     std::int64_t lowest_ = 1, highest_left_out_ = 0;
     std::uint64_t merged_weight_ = 0;   // occurrences replaced, by weight
-    std::vector<std::uint8_t> met_;
+    std::vector<std::uint8_t> met_;     // for each inherited merge: whether its pair ever occurred
     bool stopped_ = false;
     GoOn go_on_;
     void* context_;

@@ -13,16 +13,15 @@ template <class Symbol, class Position>
 Judgement judge_in(const Words& words, const Layout& layout, const std::vector<PairKey>& claims, const Claims& given,
                    const Question& question, GoOn go_on, void* context) {
     const ClaimTable claimed(claims);
-    const bool complete = claims.size() >= question.num_merges;
-    const std::int64_t least = std::max<std::int64_t>(question.min_count, 1);
+    const bool enough = claims.size() >= question.num_merges;
+    const bool complete = enough && !question.all_pairs;
+    const std::int64_t least = question.all_pairs ? 1 : std::max<std::int64_t>(question.min_count, 1);
     // The counts of inherited merges say nothing about the last claim's. So at first only claimed pairs are kept.
     std::int64_t lowest = complete && given.inherited ? INT64_MAX : least;
     Judgement judgement;
     for (bool guessing = complete;; guessing = false) {
         Pass<Symbol, Position> pass(words, layout, claims, claimed, given, question, go_on, context);
         pass.run(lowest, guessing);
-        judgement.passes += 1;
-        judgement.kept = pass.kept();
         if ((judgement.stopped = pass.stopped())) return judgement;
         judgement.met = pass.met();
         judgement.merged = pass.merged_weight();
@@ -31,7 +30,17 @@ Judgement judge_in(const Words& words, const Layout& layout, const std::vector<P
             continue;
         }
         judgement.right = std::min<std::uint64_t>(pass.wrong_at() - 1, std::min<std::uint64_t>(claims.size(), question.num_merges));
-        judgement.too_few = pass.wrong_at() == pass.none && !complete && pass.any_left();
+        KeptPairs& kept = pass.kept();
+        const std::vector<PairKey> best = enough && !question.all_pairs ? std::vector<PairKey>{} : kept.best();
+        if (!best.empty()) judgement.highest = kept.count_of(best.front());
+        judgement.too_few = pass.wrong_at() == pass.none && !enough && judgement.highest >= question.min_count;
+        const auto right = static_cast<std::ptrdiff_t>(judgement.right);
+        judgement.counts.assign(pass.counts().begin() + 1, pass.counts().begin() + 1 + right);
+        judgement.sharing.assign(pass.sharing().begin() + 1, pass.sharing().begin() + 1 + right);
+        if (!question.all_pairs) return judgement;
+        for (const PairKey pair : best) judgement.best.push_back({left_of(pair) - first_byte, right_of(pair) - first_byte});
+        for (const Pair& pair : question.asked)
+            judgement.asked.push_back(kept.count_of(key_of(first_byte + pair.left, first_byte + pair.right)));
         return judgement;
     }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct KeptPair {
 // Open addressing. Nothing is removed; pairs that are too rare to matter are dropped when the table grows.
 class KeptPairs {
   public:
+    // If `counts_sharing`, it says how many pairs have a count.
+    explicit KeptPairs(bool counts_sharing) : counts_sharing_(counts_sharing) {}
+
     KeptPair* find(PairKey key) {
         for (std::size_t slot = home_of(key, shift_);; slot = (slot + 1) & (slots_.size() - 1)) {
             if (slots_[slot].key == key) return &slots_[slot];
@@ -36,10 +40,35 @@ class KeptPairs {
     void add(const KeptPair& pair, std::int64_t matters) {
         if (2 * (size_ + 1) > slots_.size()) grow(matters);
         put(pair);
+        if (counts_sharing_) ++sharing_[pair.count];
+    }
+    void change(KeptPair& pair, std::int64_t weight) {
+        if (counts_sharing_) --sharing_[pair.count];
+        pair.count += weight;
+        if (counts_sharing_) ++sharing_[pair.count];
     }
     void prefetch(PairKey key) const { __builtin_prefetch(slots_.data() + home_of(key, shift_)); }
     const std::vector<KeptPair>& all() const { return slots_; }
-    std::size_t size() const { return size_; }
+    std::uint64_t sharing(std::int64_t count) const {
+        const auto found = sharing_.find(count);
+        return found == sharing_.end() ? 0 : found->second;
+    }
+    std::int64_t count_of(PairKey key) {
+        const KeptPair* const found = find(key);
+        return found ? found->count : 0;
+    }
+    // The pairs of the highest count; none if no pair occurs.
+    std::vector<PairKey> best() const {
+        std::int64_t highest = 1;
+        std::vector<PairKey> pairs;
+        for (const KeptPair& pair : slots_) {
+            if (!pair.key || pair.count < highest) continue;
+            if (pair.count > highest) pairs.clear();
+            highest = pair.count;
+            pairs.push_back(pair.key);
+        }
+        return pairs;
+    }
 
   private:
     void put(const KeptPair& pair) {
@@ -62,6 +91,8 @@ class KeptPairs {
     unsigned shift_ = 64 - 12;
     std::vector<KeptPair> slots_{std::size_t{1} << 12};
     std::size_t size_ = 0;
+    bool counts_sharing_;
+    std::unordered_map<std::int64_t, std::uint64_t> sharing_;   // by count
 };
 
 // The first claim of each pair.

@@ -13,10 +13,12 @@ namespace replay {
 
 class Refusals {
   public:
-    explicit Refusals(const Veto& veto) : veto_(veto), by_halves_(!veto.protected_tokens.empty()) {}
+    explicit Refusals(const Veto& veto) : veto_(veto), by_halves_(!veto.protected_tokens.empty()), by_rules_(veto.refuses_any()) {}
 
     // No other pair may make the bytes of an inherited token.
     void inherit(const Spelling& token) { inherited_.insert(std::string(token.begin(), token.end())); }
+
+    bool any() const { return by_rules_ || !inherited_.empty(); }
 
     bool refuses(const Spelling& left, const Spelling& right) const {
         std::string token(left.begin(), left.end());
@@ -28,7 +30,8 @@ class Refusals {
         if (token.size() > veto_.most_bytes) return true;
         if (veto_.most_characters < Veto::any && characters(token) > veto_.most_characters) return true;
         if (veto_.whole_characters && is_mixed(token)) return true;
-        return inherited_.count(token) > 0;
+        if (inherited_.count(token)) return true;
+        return veto_.own && veto_.own(veto_.context, token.substr(0, left.size()), token.substr(left.size()));
     }
 
   private:
@@ -71,6 +74,7 @@ class Refusals {
 
     const Veto& veto_;
     bool by_halves_;
+    bool by_rules_;
     std::unordered_set<std::string> inherited_;
 };
 

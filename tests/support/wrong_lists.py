@@ -1,29 +1,21 @@
-"""Wrong lists of merges, each wrong in one way at one merge, to test checkers and trainers with.
+"""Wrong lists of merges, each wrong in one way at one merge, to test checkers with.
 
-A seed decides everything: the table, the rule, the way, and a certificate that claims the list to
-be right. python -m harness.proof.wrong_lists FOLDER writes them as files;
-docs/reference/certificate.md says how to use them.
+A seed decides everything: the words, the rule, the way, and for plain training a certificate that
+claims the list to be right.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.common import files
-from harness.common.arguments import Parser
-from harness.common.ending import UNCHANGED, exit_code_of
-from harness.common.errors import OK, Refusal
-from harness.common.printing import print_stdout
 from harness.proof.calls import TrainerCall
-from harness.proof.certificate import certificate, digest_line, table_lines
+from harness.proof.certificate import certificate, digest_line
+from harness.proof.compiled_replay import inherited_first, judge_merges
 from harness.proof.diagnosis import first_difference
 from harness.proof.trainer_checks import random_call, random_extension
-from harness.proof.true_counts import INHERITED, RIGHT, Replay, replay
 from variants.contract import NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
@@ -34,16 +26,18 @@ View = Callable[[PairCounts, PairCounts], PairCounts]
 
 
 class WrongList(NamedTuple):
-    """A call, the merges that are wrong for it from number `merge` on, and their certificate."""
+    """A call, the merges that are wrong for it from number `merge` on, and their certificate; None
+    where the training is not plain.
+    """
 
     way: str
     call: TrainerCall
     merges: Sequence[Merge]
     merge: int
-    certificate: bytes
+    certificate: bytes | None
 
 
-Way = Callable[[random.Random], WrongList | None]
+Way = Callable[[random.Random], "WrongList | None"]
 
 
 def wrong_list(seed: int) -> WrongList:
@@ -134,20 +128,8 @@ def word_counts(call: TrainerCall) -> WordCounts:
     return WordCounts.from_items(call.words.items())
 
 
-def judged(call: TrainerCall, merges: Sequence[Merge]) -> Replay:
-    keywords = call.keywords()
-    keywords.pop("tie_break", None)
-    return replay(word_counts(call), merges, **keywords)
-
-
 def claimed(call: TrainerCall, merges: Sequence[Merge]) -> bytes:
-    """A certificate that says of each wrong merge what is true of the best pair of its moment."""
-    replayed, steps = judged(call, merges), []
-    for step in replayed.steps:
-        count = step.count if step.judgement in RIGHT else step.best.count
-        steps.append(replace(step, count=count))
-    claims = replace(replayed, steps=steps)
-    return certificate(word_counts(call), claims, call.tie_break, call.veto, call.num_merges)
+    return certificate(word_counts(call), merges, call.tie_break, call.min_count, call.num_merges)
 
 
 def differing(call: TrainerCall, merges: Sequence[Merge]) -> WrongList | None:
@@ -155,11 +137,13 @@ def differing(call: TrainerCall, merges: Sequence[Merge]) -> WrongList | None:
     right = call.defined()
     if merges == right:
         return None
+    is_plain = not call.inherited and call.veto == "none"
     try:
         content = claimed(call, merges)
     except KeyError:
         return None
-    return WrongList("", call, merges, first_difference(merges, right) + 1, content)
+    merge = first_difference(merges, right) + 1
+    return WrongList("", call, merges, merge, content if is_plain else None)
 
 
 def another_tie(dice: random.Random) -> WrongList | None:
@@ -210,7 +194,7 @@ def after_inherited(dice: random.Random) -> WrongList | None:
     """Two neighbours change places, so one comes too early."""
     call = extending(dice)
     right = call.defined()
-    inherited = sum(step.judgement == INHERITED for step in judged(call, right).steps)
+    inherited = sum(inherited_first(right, call.inherited, call.inheriting)[1])
     if not 0 < inherited < len(right) - 1:
         return None
     index = dice.randrange(inherited, len(right) - 1)
@@ -222,58 +206,51 @@ def without_veto(dice: random.Random) -> WrongList | None:
     return differing(call, replace(call, veto="none").defined())
 
 
-# Forged certificates of right lists. Each forgery changes one field, and returns the merge that is
-# then wrong, UNREADABLE, or None if the certificate may still be right.
+# Forged certificates of right lists. Each forgery changes the lines of a certificate, which name the
+# call and the merges, and returns the merge that is then wrong, UNREADABLE, or None if the certificate may still be
+# right.
+
+Lines = list[list[str]]
+Forge = Callable[[Lines, TrainerCall, random.Random], "int | None"]
+FIRST = 5  # lines before the merges
 
 
-class Genuine(NamedTuple):
-    """A right list as it was replayed, and its certificate without the digest, in columns."""
-
-    replayed: Replay
-    lines: list[list[str]]
-
-    def set(self, name: str, value: str, merge: int = UNREADABLE, column: int = 1) -> int:
-        line = next(line for line in self.lines if line[0] == name)
+def header(name: str, value: str, column: int = 1) -> Forge:
+    def forge(lines: Lines, *_: Any) -> int:
+        line = next(line for line in lines if line[0] == name)
         line[column] = value
-        return merge
+        return UNREADABLE
 
-    def add(self, merge: int, column: int) -> int:
-        """Add 1 to a number of a merge, or of what is left after the last one."""
-        first = len(self.lines) - 1 - len(self.replayed.steps)
-        line = self.lines[first + merge - 1]
-        line[column] = str(int(line[column]) + 1)
-        return merge
-
-
-Forge = Callable[[Genuine, random.Random], int | None]
-
-
-def header(name: str, value: str, merge: int = UNREADABLE, column: int = 1) -> Forge:
-    return lambda genuine, _: genuine.set(name, value, merge, column)
+    return forge
 
 
 def in_a_merge(column: int) -> Forge:
-    return lambda genuine, dice: genuine.add(dice.randint(1, len(genuine.replayed.steps)), column)
+    def forge(lines: Lines, _: TrainerCall, dice: random.Random) -> int:
+        line = dice.randrange(FIRST, len(lines))
+        lines[line][column] = str(int(lines[line][column]) + 1)
+        return line - FIRST + 1
+
+    return forge
 
 
-def after_all(column: int) -> Forge:
-    return lambda genuine, _: genuine.add(len(genuine.replayed.steps) + 1, column)
-
-
-def another_tie_break(genuine: Genuine, dice: random.Random) -> int | None:
+def another_tie_break(lines: Lines, call: TrainerCall, dice: random.Random) -> int | None:
     other = plain_call(dice).tie_break
-    step = genuine.replayed.first_against(other)
-    return None if step is None else genuine.set("tie_break", other.value, step.number)
+    right, others = call.defined(), replace(call, tie_break=other).defined()
+    header("tie_break", other.value)(lines, call, dice)
+    return None if right == others else first_difference(right, others) + 1
 
 
-def higher_min_count(genuine: Genuine, _: random.Random) -> int:
-    counts = [step.count for step in genuine.replayed.steps]
-    return genuine.set("min_count", str(counts[-1] + 1), counts.index(counts[-1]) + 1)
+def higher_min_count(lines: Lines, call: TrainerCall, dice: random.Random) -> int:
+    merges = call.defined()
+    judged = judge_merges(word_counts(call), merges, len(merges), tie_break=call.tie_break)
+    header("min_count", str(judged.counts[-1] + 1))(lines, call, dice)
+    return judged.counts.index(judged.counts[-1]) + 1
 
 
-def fewer_wanted(genuine: Genuine, _: random.Random) -> int:
-    number = len(genuine.replayed.steps)
-    return genuine.set("wanted", str(number - 1), number)
+def fewer_wanted(lines: Lines, call: TrainerCall, dice: random.Random) -> int:
+    number = len(lines) - FIRST
+    header("wanted", str(number - 1))(lines, call, dice)
+    return number
 
 
 FORGERIES: Mapping[str, Forge] = {
@@ -283,18 +260,10 @@ FORGERIES: Mapping[str, Forge] = {
     "tie_break": another_tie_break,
     "unknown tie_break": header("tie_break", "smallest"),
     "min_count": higher_min_count,
-    "veto": header("veto", "bytes:1", 1),
-    "unknown veto": header("veto", "words"),
-    "inherited": header("inherited", "1", 1),
     "wanted": fewer_wanted,
-    "number of merges": header("merges", "0"),
     "left token": in_a_merge(0),
     "right token": in_a_merge(1),
-    "count": in_a_merge(2),
-    "sharing": in_a_merge(3),
-    "count left": after_all(1),
-    "sharing left": after_all(2),
-    "digest": lambda _, __: UNREADABLE,
+    "digest": lambda *_: UNREADABLE,
 }
 
 
@@ -305,12 +274,11 @@ def forged(name: str) -> Way:
         if not merges:
             return None
 
-        lines = claimed(call, merges).decode().splitlines()[:-1]
-        genuine = Genuine(judged(call, merges), [line.split() for line in lines])
-        merge = FORGERIES[name](genuine, dice)
+        lines = [line.split() for line in claimed(call, merges).decode().splitlines()[:-1]]
+        merge = FORGERIES[name](lines, call, dice)
         if merge is None:
             return None
-        content = "".join(" ".join(line) + "\n" for line in genuine.lines).encode()
+        content = "".join(" ".join(line) + "\n" for line in lines).encode()
         digest = digest_line(b"" if name == "digest" else content)
         return WrongList("", call, merges, merge, content + digest)
 
@@ -331,44 +299,3 @@ WAYS: Mapping[str, Way] = {
     **{f"forged {name}": forged(name) for name in FORGERIES},
 }
 """What makes a wrong list, or None if it came out right."""
-
-
-# The command
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Write wrong lists as files; returns the exit code."""
-    parser = Parser(
-        prog="python -m harness.proof.wrong_lists",
-        description="Write tables of words with lists of merges that are wrong in one way.",
-    )
-    parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder")
-    number = "how many (default: %(default)s)"
-    parser.add_argument("--number", metavar="N", type=int, default=1000, help=number)
-    options = parser.parse_args(argv)
-    return exit_code_of(lambda: write_lists(options.folder, options.number), UNCHANGED)
-
-
-def write_lists(folder: Path, number: int) -> int:
-    """Write for each seed a table, a certificate, and the right merges; then what is wrong."""
-    if folder.exists():
-        raise Refusal(f"{folder} exists; choose a new folder")
-
-    with files.whole_file(folder, "choose another folder", lasting=False) as part:
-        part.mkdir()
-        rows = []
-        for seed in range(number):
-            wrong = wrong_list(seed)
-            right = (f"{left.hex()} {right.hex()}\n" for left, right in wrong.call.defined())
-            (part / f"{seed}.table").write_bytes(b"".join(table_lines(word_counts(wrong.call))))
-            (part / f"{seed}.certificate").write_bytes(wrong.certificate)
-            (part / f"{seed}.right").write_text("".join(right))
-            rows.append(f"{seed}\t{wrong.merge or 'unreadable'}\t{wrong.way}\n")
-        (part / "expected.tsv").write_text("".join(rows))
-
-    print_stdout(f"{folder}: {number} tables, certificates and right lists; see expected.tsv")
-    return OK
-
-
-if __name__ == "__main__":
-    sys.exit(main())
