@@ -29,7 +29,7 @@ from harness.results.legend import caption_of, labelled
 from harness.results.notes import failures, waiting
 from harness.results.page import commands
 from harness.results.profile import profile, profile_of
-from harness.results.ratios import against, clock_note, ratio_of
+from harness.results.ratios import against, clock_note, leader, ratio_of
 from harness.results.rows import Row, rows
 from harness.results.selection import records_of, unlike
 from harness.results.tables import given_sheet
@@ -195,7 +195,7 @@ def board_headline(board: Sequence[Section]) -> str:
     for section in board:
         ranked = [entrant.first for entrant in section.entrants if entrant.best.is_ranked]
         ratio = ratio_of(ranked[1], ranked[0]) if len(ranked) > 1 else None
-        if ratio is not None:
+        if ratio is not None and leader(ranked) is ranked[0]:
             leads.setdefault(ranked[0].name, []).append(ratio.number)
 
     sentences = []

@@ -60,9 +60,9 @@ examples:
   python -m harness.table --compare old/ new/         side by side
   python -m harness.table results/board --profile     all trainers over all texts at once
 
+total is net time: wall time without waiting for a CPU, or wall time if several threads or processes worked.
 ratio is the total divided by that of the first row: with several blocks the median of the ratios within them, with its
-95 % interval from 6 blocks on; of CPU seconds if both rows ran one thread, else of wall seconds. memory is the peak,
-~ if it was sampled over several processes.
+95 % interval from 6 blocks on; * if the row makes other merges on purpose. memory is the peak, ~ if it was sampled.
 spread is the longest total minus the shortest, divided by the median. MB/s is of the corpus by the total.
 > 120 s: the run was stopped at limits.wall, and its ratio is that of the limit; ?: not proved.
 

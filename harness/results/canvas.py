@@ -10,7 +10,9 @@ import functools
 import hashlib
 import io
 import math
+import os
 import re
+import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -113,10 +115,13 @@ class Words(NamedTuple):
 
 @contextlib.contextmanager
 def styled() -> Iterator[None]:
-    """matplotlib's settings while something is drawn or written."""
-    import matplotlib
+    """matplotlib's default settings, with ours, while something is drawn or written."""
+    if "matplotlib" not in sys.modules:
+        # a notebook names a backend that may not be installed here
+        os.environ["MPLBACKEND"] = "agg"
+    from matplotlib import style
 
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+    with style.context(["default", _STYLE]), warnings.catch_warnings():
         # matplotlib's font lacks some scripts; an SVG leaves the choice of font to its reader
         warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
         yield

@@ -39,7 +39,7 @@ from harness.results.legend import caption_of, labelled, labels_of
 from harness.results.lines import CORPUS, THREADS, VOCABULARY, over
 from harness.results.notes import notes
 from harness.results.profile import profile
-from harness.results.ratios import against, clock_note, ratio_of
+from harness.results.ratios import against, clock_note, leader, ratio_of
 from harness.results.rows import AT_LEAST, MEASURED, Row, Time, is_one_variant, phases_of
 from harness.results.selection import one_task, panel_title, tasks_of
 from harness.results.writing import (
@@ -313,9 +313,12 @@ def _dots_key(found: Sequence[Dot]) -> list[Artist]:
 
 def _winner(texts: Sequence[Sequence[Row]]) -> str:
     """Return the trainer that is first on the most texts, in a sentence."""
-    firsts = Counter(min(text, key=_rank).name for text in texts)
-    name, number = firsts.most_common(1)[0]
-    return f"{name} is first on {number} of {len(texts)} texts"
+    noun = "texts" if len({text[0].corpus.sha256 for text in texts}) == len(texts) else "tasks"
+    leaders = [row.name for text in texts if (row := leader(text)) is not None]
+    if not leaders:
+        return f"Too close to rank on all {len(texts)} {noun}"
+    ((name, number),) = Counter(leaders).most_common(1)
+    return f"{name} is first on {number} of {len(texts)} {noun}"
 
 
 # What the kinds have in common

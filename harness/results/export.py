@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from harness.results.fields import COLUMNS
 from harness.results.rows import Row
+
+NAMED = ("data", "vocab_size", "threads", "interpreter", "host")
+"""Fields that have their own part in a name, or only if names would be equal."""
 
 
 def hyperfine(rows: Sequence[Row]) -> str:
     """The rows whose time may be shown, each as a result; seconds are totals of its runs."""
-    results = [_result(row) for row in rows if row.total is not None]
+    timed = [row for row in rows if row.total is not None]
+    names = names_of_benchmarks(timed)
+    results = [_result(row, name) for row, name in zip(timed, names, strict=True)]
     return json.dumps({"results": results}, indent=1) + "\n"
 
 
-def _result(row: Row) -> dict[str, Any]:
+def _result(row: Row, name: str) -> dict[str, Any]:
     times = [sample.seconds for sample in row.samples]
     cpu, system = row.cpu_seconds, row.system_seconds
     return {
-        "command": _name(row),
+        "command": name,
         "mean": statistics.fmean(times),
         "stddev": statistics.stdev(times) if len(times) > 1 else None,
         "median": statistics.median(times),
@@ -34,9 +41,26 @@ def _result(row: Row) -> dict[str, Any]:
     }
 
 
+def names_of_benchmarks(rows: Sequence[Row]) -> list[str]:
+    """A name for each row, the same in every export, so that a tracker finds it again: whatever is
+    not the default is in it. Machines and bytes are named only if names would be equal.
+    """
+    names = list(map(_name, rows))
+    number = Counter(names)
+    for index, (row, name) in enumerate(zip(rows, names, strict=True)):
+        if number[name] > 1:
+            circumstances = (row.texts["interpreter"], row.texts["host"], row.corpus.sha256)
+            names[index] = ", ".join([name, *map(str, circumstances)])
+    return names
+
+
 def _name(row: Row) -> str:
-    """The same in every export, so that a tracker finds it again."""
+    record = row.record
     params = " ".join(f"{name}={value}" for name, value in row.params.items())
     parts = [f"{row.name} {params}".strip(), row.corpus.name]
-    parts += [f"vocabulary {row.record.cell.vocab_size}", f"threads {row.threads}"]
-    return ", ".join(map(str, parts))
+    parts += [f"vocabulary {record.cell.vocab_size}", f"threads {row.threads}"]
+    for field in COLUMNS:
+        is_chosen = field.name != "counting" or record.cell.counting_chosen
+        if field.name not in NAMED and is_chosen and field.value(record) != field.default:
+            parts.append(field.phrase(record))
+    return ", ".join(str(part) for part in parts if part)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +33,7 @@ from harness.results.canvas import (
 )
 from harness.results.fields import together
 from harness.results.legend import caption_of, names_of
-from harness.results.ratios import ratio_of
+from harness.results.ratios import leader, ratio_of
 from harness.results.rows import Row
 from harness.results.writing import join_names
 from harness.worker.calling import OWN
@@ -49,13 +50,14 @@ PANEL_POINTS, LABEL_POINTS = 175.0, 12.0
 
 
 class Curve(NamedTuple):
-    """A trainer, and how many times the best one's time it took in the cells that it solved, in
-    order.
+    """A trainer, how many times the best one's time it took in the cells that it solved, in order,
+    and in how many cells all others are slower.
     """
 
     name: str
     colour: str
     ratios: Sequence[float]
+    firsts: int = 0
 
 
 class Profile(NamedTuple):
@@ -106,14 +108,20 @@ def profile_of(rows: Sequence[Row]) -> Profile | None:
 def _curves(cells: Sequence[Sequence[Row]], names: Mapping[Row, str]) -> list[Curve]:
     """A curve for each trainer that ran in any of the cells; who solves most comes first."""
     colours, ratios = dict[str, str](), dict[str, list[float]]()
+    firsts = Counter[str]()
     for cell in cells:
+        first = leader(cell)
+        if first is not None:
+            firsts[names[first]] += 1
         for row in cell:
             colours[names[row]] = look_of(row.name).colour
             ratios.setdefault(names[row], [])
         for name, ratio in _ratios(cell, names).items():
             ratios[name].append(ratio)
 
-    curves = [Curve(name, colours[name], sorted(found)) for name, found in ratios.items()]
+    curves = []
+    for name, found in ratios.items():
+        curves.append(Curve(name, colours[name], sorted(found), firsts[name]))
     return sorted(curves, key=lambda curve: (-len(curve.ratios), curve.ratios))
 
 
@@ -155,14 +163,18 @@ def _ratios(cell: Sequence[Row], names: Mapping[Row, str]) -> dict[str, float]:
 
 def profile_sheet(profile: Profile) -> Sheet:
     """A line for each trainer with its shares."""
-    bounds = {"fastest": 1.0}
+    bounds = {}
     for times in TIMES:
         bounds[f"within {times:g} ×"] = times
     bounds["solved"] = math.inf
 
-    columns = [Column("trainer", [curve.name for curve in profile.curves], figures=False)]
+    curves = profile.curves
+    columns = [
+        Column("trainer", [curve.name for curve in curves], figures=False),
+        Column("fastest", [share_text(curve.firsts / profile.cells) for curve in curves]),
+    ]
     for heading, times in bounds.items():
-        shares = [share_text(profile.share(curve, times)) for curve in profile.curves]
+        shares = [share_text(profile.share(curve, times)) for curve in curves]
         columns.append(Column(heading, shares))
     return Sheet(profile.caption, columns, notes=profile.notes)
 
@@ -182,9 +194,10 @@ def profile_frame(profile: Profile) -> pd.DataFrame:
 def profile(rows: Sequence[Row]) -> Figure:
     """A step line for each trainer over how many times the best one's time it may take."""
     found = required_profile(rows)
-    winner = max(found.curves, key=lambda curve: found.share(curve, 1.0))
-    wins = round(found.cells * found.share(winner, 1.0))
-    title = f"{winner.name} is fastest in {wins} of {found.cells} cells"
+    winner = max(found.curves, key=lambda curve: curve.firsts)
+    title = f"{winner.name} is fastest in {winner.firsts} of {found.cells} cells"
+    if not winner.firsts:
+        title = f"Too close to rank in all {found.cells} cells"
     points = max(PANEL_POINTS, LABEL_POINTS * len(found.curves))
     figure, (spec,) = new_figure(Words(title, found.caption, found.notes), [points / 72 + 0.6])
 

@@ -52,6 +52,18 @@ def is_slower(slower: Row, row: Row) -> bool:
     return (slower.total or 0.0) > (1 + ONE_RUN_DIFFERS_BY) * (row.total or 0.0)
 
 
+def leader(rows: Sequence[Row]) -> Row | None:
+    """Return the row of a task that is first: those of all other trainers are slower; None if one
+    is too close.
+    """
+    ranked = [row for row in rows if row.is_ranked]
+    first = min(ranked, key=lambda row: row.total or 0.0, default=None)
+    if first is None:
+        return None
+    others = [row for row in ranked if row.configured != first.configured]
+    return first if all(is_slower(row, first) for row in others) else None
+
+
 def clock_note(compared: Sequence[Against]) -> list[str]:
     """Say which part of the totals the ratios compare, if they are of CPU time: those of records
     without net times.
@@ -82,10 +94,10 @@ def incomparable(row: Row, base: Row) -> str | None:
         return "its merges are not proved"
     if base.doubtful:
         return "the other's merges are not proved"
-    if row.other_merges or base.other_merges:
-        return "different by design" if row.by_design else "the other is different by design"
+    if base.other_merges and row is not base:
+        return "the other is different by design"
     if row.by_design or base.by_design:
-        return None
+        return None  # a star marks the ratio
 
     # both may have come to the end of all pairs, each after as many merges as its ties allow
     if row.merges == base.merges or None in (row.merges, base.merges):

@@ -77,15 +77,17 @@ def compared(
     left_rows, right_rows, _ = zip(*matches, strict=True)
     sides: Sides = {"left": left_rows, "right": right_rows}
     captions, notes = [], [*_notes_on_matches(matches, sides, differing)]
+    both = [*every["left"], *every["right"]]
+    labels = dict(zip(both, labels_of(both, circumstances=False), strict=True))
     for (side, side_rows), name in zip(sides.items(), names, strict=True):
         captions.append(f"{side}: {name}: {'; '.join(caption_of(side_rows))}")
         if alone[side]:
-            notes.append(f"Only {side}: {join_names(labels_of(alone[side]))}.")
+            notes.append(f"Only {side}: {join_names([labels[row] for row in alone[side]])}.")
 
     styles = []
     for match in matches:
         styles.append("red" if match.merges_differ else style_of(match.left, match.right))
-    is_bad = "red" in styles or is_wrong([*every["left"], *every["right"]])
+    is_bad = "red" in styles or is_wrong(both)
     return Sheet(captions, _columns(matches, sides), styles, notes), is_bad
 
 

@@ -5,7 +5,10 @@ it.
 from __future__ import annotations
 
 import itertools
+import os
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,3 +183,18 @@ def test_equal_charts_are_equal_files_without_a_date(tmp_path: Path) -> None:
     assert saved("c.PNG").startswith(b"\x89PNG")
     assert saved("d.pdf") == saved("e.pdf")
     assert saved("d.pdf").startswith(b"%PDF")
+
+
+def test_no_backend_or_setting_of_matplotlib_changes_a_chart(tmp_path: Path) -> None:
+    settings = tmp_path / "matplotlibrc"
+    settings.write_text(
+        "text.usetex: True\naxes.grid: True\nfont.size: 30\nfigure.facecolor: red\n"
+    )
+    theirs = {"MPLBACKEND": "module://no_such_backend", "MATPLOTLIBRC": str(settings)}
+    charts = []
+    for name, variables in (("plain.svg", {}), ("theirs.svg", theirs)):
+        command = [sys.executable, "-m", "harness.plot", RECORDS / "sweep.jsonl"]
+        command += ["--output", tmp_path / name]
+        subprocess.run(command, env={**os.environ, **variables}, check=True, capture_output=True)
+        charts.append((tmp_path / name).read_text())
+    assert charts[0] == charts[1]

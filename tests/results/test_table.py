@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
-from measured import RECORDS, records_of, stored
+from measured import RECORDS, measured, records_of, stored
 from rich.cells import cell_len
 from rows import rows_beside
 from workbench import CHECKOUT, ran
 
 import harness
 from harness.common.errors import MISMATCH, OK
+from harness.results.export import hyperfine
+from harness.results.rows import rows
 from harness.table import main
 
 FILES = {
@@ -96,3 +99,22 @@ def test_stored_records_are_a_data_frame() -> None:
     assert len(frame) == len(records)
     assert str(frame["peak_rss_bytes"].dtype) == "Int64"
     assert frame.loc[frame["status"] != "ok", "total_seconds"].isna().all()
+
+
+def test_benchmarks_that_differ_have_names_that_differ() -> None:
+    settings: list[dict[str, Any]] = [
+        {"pattern": "gpt4"},
+        {"min_count": 3},
+        {"tie_break": "huggingface"},
+        {"counting": "native", "counting_chosen": True},
+        {"vocab_size": 2000},
+        {"threads": 2},
+        {"params": {"push": "grown"}},
+        {"host": "11aa22bb"},
+        {},
+    ]
+    shown = rows([measured("heap", 1.0, **changes) for changes in settings])
+    names = [result["command"] for result in json.loads(hyperfine(shown))["results"]]
+    assert len(set(names)) == len(settings)
+    alone = json.loads(hyperfine([shown[0]]))["results"]
+    assert alone[0]["command"] == names[0]  # a tracker finds it again
