@@ -254,7 +254,8 @@ def encoded(items: Iterable[Any], kind: str, first: int, corpus: Corpus) -> list
     with suppress(TypeError, UnicodeEncodeError):  # something is not a str, or is reported below
         return list(map(str.encode, items))
     documents = []
-    for number, item in enumerate(items, first):
+    for number, each in enumerate(items, first):
+        item = each.as_py() if hasattr(each, "as_py") else each  # of an array of Arrow
         name = f"{kind} {number}"
         if isinstance(item, str | bytes | Mapping | os.PathLike) or not isinstance(item, Iterable):
             documents.append(encoded_document(item, name, corpus))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 import regex
 from hypothesis import HealthCheck, given, settings
@@ -82,6 +83,8 @@ def test_every_source_gives_the_merges_of_the_definition(
     sources: list[Any] = [
         [tmp_path / "0.txt", tmp_path / "1.txt"],
         str(tmp_path / "*.txt"),
+        pyarrow.array(texts),
+        iter([pyarrow.chunked_array([texts])]),
         iter(texts),
         [text.encode() for text in texts],
         ([text] for text in texts),
