@@ -56,7 +56,6 @@ examples:
 
 exit code: 0; 2 for a usage error; 21 if an engine gives other ids or decodes otherwise; 22 if an
 engine gave up on a text or none could be tried, or a file cannot be read, used or written."""
-IDS_AT_ONCE = 1 << 16
 TOKENIZER = {
     "metavar": "TOKENIZER",
     "help": "a folder, tokenizer.json or tiktoken:NAME; for convert also ranks",
@@ -400,8 +399,8 @@ def _encode(options: argparse.Namespace) -> None:
 
 def _decode(options: argparse.Namespace) -> None:
     tokenizer, ids = load(options.given), _ids_in(options.ids)
-    for start in range(0, len(ids), IDS_AT_ONCE):
-        sys.stdout.buffer.write(tokenizer.decode(map(int, ids[start : start + IDS_AT_ONCE])))
+    for block in tokenizer.decode_blocks(ids):
+        sys.stdout.buffer.write(block)
     if sys.stdout.isatty():
         sys.stdout.write("\n")
 

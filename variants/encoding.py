@@ -55,3 +55,12 @@ def encoder(
     return built("_encoder").Encoder(
         lefts, rights, by_symbol, whole, specials, slots, character_classes(), path, last_id, sizes
     )
+
+
+def decoder(vocab: Mapping[int, bytes]) -> Any:
+    """The compiled decoder of a vocabulary: `decode(ids)` takes an iterable or an array.
+
+    It raises KeyError, with the place and the id, for an unknown id. Raises Unavailable if it
+    cannot be had.
+    """
+    return built("_encoder").Decoder(vocab)

@@ -1,11 +1,11 @@
-"""How a tokenizer encodes: by the compiled encoder where it has one, else by the plain one, which
-gives the same ids.
+"""How a tokenizer encodes and decodes: by compiled code where it has some, else by the plain one,
+which gives the same.
 """
 
 from __future__ import annotations
 
 from harness.tokenizers.learned import Learned
-from harness.tokenizers.plain import PlainEncoder
+from harness.tokenizers.plain import PlainDecoder, PlainEncoder
 from harness.tokenizers.streaming import Streaming
 from variants import encoding
 from variants.contract import Unavailable
@@ -38,3 +38,12 @@ def encoder_of(learned: Learned, special_tokens: bool = True) -> tuple[Streaming
         return CompiledEncoder(learned, special_tokens), ""
     except Unavailable as error:
         return PlainEncoder(learned, special_tokens), str(error)
+
+
+def decoder_of(learned: Learned) -> PlainDecoder:
+    """The decoder of a tokenizer, compiled or with the methods of the plain one."""
+    try:
+        decoder: PlainDecoder = encoding.decoder(learned.vocab)
+        return decoder
+    except Unavailable:
+        return PlainDecoder(learned.vocab)

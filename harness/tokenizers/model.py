@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ from harness.common.units import count_text
 from harness.corpora.texts import Source, documents
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned, plain
-from harness.tokenizers.encoding import encoder_of
+from harness.tokenizers.encoding import decoder_of, encoder_of
 from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
 from harness.tokenizers.plain import as_bytes, lone_surrogate, refuse_frame
 from harness.tokenizers.streaming import Streaming
@@ -49,6 +50,7 @@ class Tokenizer:
         except ValueError as error:
             raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
         self._encoders: dict[bool, tuple[Streaming, str]] = {}
+        self._decoder: plain.PlainDecoder | None = None
 
     @classmethod
     def from_vocab(
@@ -221,11 +223,42 @@ class Tokenizer:
         return self.special_tokens[str(separator)]
 
     def decode(self, ids: Iterable[int]) -> bytes:
-        """The bytes of some ids. Raises Refusal for an id that is not in the vocabulary."""
+        """The bytes of some ids, as an iterable or an array. Raises Refusal, with its place, for an
+        id that is not in the vocabulary.
+        """
+        return self._decoded(ids, 0)
+
+    def decode_blocks(self, ids: Sequence[int], at_once: int = 1 << 20) -> Iterator[bytes]:
+        """The same in blocks, for ids that are mapped from a file."""
+        for start in range(0, len(ids), at_once):
+            yield self._decoded(ids[start : start + at_once], start)
+
+    def decode_stream(
+        self, ids: Iterable[int], errors: Literal["strict", "replace"] = "replace"
+    ) -> Iterator[str]:
+        """The text of ids that come one by one; the bytes of half a character wait for the others.
+
+        Raises Refusal, when it gets there, for an id that is not in the vocabulary, and
+        UnicodeDecodeError for bytes that are not UTF-8 if `errors` is `strict`.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")(errors)
+        for place, number in enumerate(ids):
+            if text := decoder.decode(self._decoded([number], place)):
+                yield text
+        if text := decoder.decode(b"", final=True):
+            yield text
+
+    def _decoded(self, ids: Iterable[int], start: int) -> bytes:
+        """The bytes of ids, of which the first is at place `start`."""
+        if self._decoder is None:
+            self._decoder = decoder_of(self.learned)
         try:
-            return b"".join([self.vocab[number] for number in ids])
+            return self._decoder.decode(ids)
         except (KeyError, TypeError) as error:
-            why = f"token {error} not found" if isinstance(error, KeyError) else f"{error}"
+            why = str(error)
+            if isinstance(error, KeyError):
+                place, number = error.args
+                why = f"ids[{start + place}] is {number}"
             raise Refusal(f"{why}; the ids of this tokenizer are 0 to {max(self.vocab)}") from error
 
     def decode_text(

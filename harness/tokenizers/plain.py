@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import index
 from typing import Any
 
 import regex
@@ -92,6 +93,25 @@ class PlainEncoder(Streaming):
         if len(piece) <= LONGEST_CACHED and len(self.cache) < WORDS_CACHED:
             self.cache[piece] = ids
         return ids
+
+
+class PlainDecoder:
+    """A vocabulary's decoder, by definition."""
+
+    def __init__(self, vocab: Mapping[int, bytes]) -> None:
+        self.vocab = vocab
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """The bytes of some ids. Raises KeyError, with its place and the id, for an unknown one, and
+        TypeError for what is not a number.
+        """
+        tokens = []
+        for place, number in enumerate(ids):
+            token = self.vocab.get(index(number))
+            if token is None:
+                raise KeyError(place, number)
+            tokens.append(token)
+        return b"".join(tokens)
 
 
 def compiled_pattern(pattern: str | None) -> regex.Pattern[str] | None:
