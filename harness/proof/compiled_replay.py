@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
 
+END = 32  # bytes at an end of a long token
+
 
 class Judged(NamedTuple):
     """How many merges are `right`, and whether all are and more had to be made.
@@ -184,14 +186,49 @@ def token_ids(merges: Sequence[Merge]) -> tuple[array[int], array[int]]:
     No right merge does either, so such a one ends what can be right.
     """
     lefts, rights = array("I"), array("I")
-    ids = {bytes((byte,)): byte for byte in range(256)}
+    known = KnownTokens()
     for left, right in merges:
-        if left not in ids or right not in ids or left + right in ids:
+        left_id, right_id = known.find(left), known.find(right)
+        if left_id is None or right_id is None or not known.add(left, right):
             break
-        lefts.append(ids[left])
-        rights.append(ids[right])
-        ids[left + right] = len(ids)
+        lefts.append(left_id)
+        rights.append(right_id)
     return lefts, rights
+
+
+class KnownTokens:
+    """The ids of tokens: bytes by their values, then as they are added, from 256 on.
+
+    All tokens of a list may be far longer than its text, so a long one is found by its ends, and
+    compared with the two that it was made of: it is neither joined nor hashed.
+    """
+
+    def __init__(self) -> None:
+        self.size = 256
+        self.short = {bytes((byte,)): byte for byte in range(256)}
+        self.long: dict[tuple[int, bytes, bytes], list[tuple[bytes, bytes, int]]] = {}
+
+    def find(self, token: bytes) -> int | None:
+        if len(token) <= 2 * END:
+            return self.short.get(token)
+        ends = len(token), token[:END], token[-END:]
+        for left, right, number in self.long.get(ends, ()):
+            if token.startswith(left) and token.endswith(right):
+                return number
+        return None
+
+    def add(self, left: bytes, right: bytes) -> bool:
+        """Whether the token of these two was unknown."""
+        size = len(left) + len(right)
+        if size <= 2 * END:
+            is_new = self.short.setdefault(left + right, self.size) == self.size
+        else:
+            head, tail = left[:END] + right[:END], left[-END:] + right[-END:]
+            alike = self.long.setdefault((size, head[:END], tail[-END:]), [])
+            is_new = all(left + right != one + other for one, other, _ in alike)
+            alike.append((left, right, self.size))
+        self.size += is_new
+        return is_new
 
 
 def inherited_first(

@@ -17,6 +17,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from growing_words import SHAPES
 from workbench import first_fast
 from wrong_lists import WAYS, claimed, word_counts, wrong_list
 
@@ -208,41 +209,6 @@ def test_each_way_of_being_wrong_is_named_at_its_merge(check: Check, seeds: rang
 
 
 # Work, counted: twice the words are at most 2.6 times the work
-
-
-def fibonacci(size: int) -> dict[bytes, int]:
-    before, word = b"a", b"ab"
-    while len(word) < size:
-        before, word = word, word + before
-    return {word[:size]: 1}
-
-
-def copies(size: int) -> dict[bytes, int]:
-    return {bytes(random.Random(5).choices(b"abcdefghij", k=size // 4)) * 4: 1}
-
-
-def beginning_alike(size: int) -> dict[bytes, int]:
-    dice = random.Random(5)
-    return {b"a" * 40 + bytes(dice.choices(b"bcdefghi", k=20)): 1 for _ in range(size // 60)}
-
-
-def growing_token(size: int) -> dict[bytes, int]:
-    """One word whose first token takes in a byte with almost every merge."""
-    return {b"\xff" + bytes(random.Random(5).choices(range(200), k=size)): 1}
-
-
-def tiny(size: int) -> dict[bytes, int]:
-    return {number.to_bytes(3, "little"): 1 + number % 7 for number in range(size // 3)}
-
-
-SHAPES = (
-    lambda size: {b"a" * size: 1},
-    fibonacci,
-    copies,
-    beginning_alike,
-    growing_token,
-    tiny,
-)
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ import random
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from growing_words import SHAPES
 from random_extensions import (
     random_list,
     random_pieces,
@@ -30,6 +31,7 @@ from sanitizers import HEAVIEST, case_text, compiled, sanitized, veto_numbers
 from workbench import CHECKOUT, first_fast
 
 from harness.proof.compiled_replay import (
+    KnownTokens,
     inherited_first,
     judge_merges,
     moment_after,
@@ -37,10 +39,12 @@ from harness.proof.compiled_replay import (
     tokens_left,
 )
 from harness.proof.diagnosis import first_difference
-from variants import heap, naive_extending, vetoes
+from variants import flat, heap, naive_extending, vetoes
 from variants.contract import Merge, TieBreak, WordCounts
 
-pytest.importorskip("harness.proof.native._replay", reason="the compiled part is not built")
+_replay = pytest.importorskip(
+    "harness.proof.native._replay", reason="the compiled part is not built"
+)
 
 NATIVE = CHECKOUT / "harness/proof/native"
 GREATEST = TieBreak.GREATEST_BYTES
@@ -141,6 +145,42 @@ def test_every_count_and_choice_is_that_of_counting_again(block: int) -> None:
                 if truth.counts[index] < max(best.highest, 1)
             ]
             assert ties.right == min([*wrong, len(merges)])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("size", first_fast([2_000, 20_000]))
+def test_work_grows_with_the_words(shape: Callable[[int], Any], size: int) -> None:
+    """Twice the words are at most 2.6 times the work, by bytes as by ids."""
+    for tie_break in TieBreak:
+        work = []
+        for times in (1, 2):
+            words = WordCounts.from_items(shape(times * size).items())
+            lefts, rights = token_ids(flat.train(words, 1_000_000, tie_break=tie_break))
+            columns = words.data, words.offsets, words.counts
+            rule = list(TieBreak).index(tie_break)
+            judged = _replay.judge(*columns, lefts, rights, num_merges=len(lefts), tie_break=rule)
+            assert judged.right == len(lefts)
+            work.append(judged.work)
+        assert work[1] <= 2.6 * work[0]
+
+
+def test_long_tokens_are_known_by_all_their_bytes() -> None:
+    """Most of these begin and end alike."""
+    dice = random.Random(0)
+    known, plain = KnownTokens(), {bytes((byte,)): byte for byte in range(256)}
+    tokens = [b"a"] * 20 + [b"b"]
+    alike = 0
+    while len(tokens) < 3000:
+        left, right = dice.choices(tokens, k=2)
+        if len(left + right) > 300:
+            continue
+        alike += left + right in plain and len(left + right) > 64
+        assert known.add(left, right) == (left + right not in plain)
+        plain.setdefault(left + right, len(plain))
+        tokens.append(left + right)
+        asked = dice.choice(tokens)[dice.choice((0, 1)) :]
+        assert known.find(asked) == plain.get(asked)
+    assert alike > 20
 
 
 def test_what_was_left_out_is_remembered() -> None:

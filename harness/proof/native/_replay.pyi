@@ -7,6 +7,7 @@ class Judgement(NamedTuple):
     right: int
     too_few: bool
     merged: int
+    work: int
     met: list[bool]
     counts: list[int]
     sharing: list[int]

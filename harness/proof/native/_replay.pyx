@@ -62,6 +62,7 @@ cdef extern from "replay_judge.hpp" namespace "replay" nogil:
         uint64_t right
         flag too_few
         uint64_t merged
+        uint64_t work
         vector[uint8_t] met
         vector[int64_t] counts
         vector[uint64_t] sharing
@@ -119,7 +120,7 @@ cdef flag ask(void* context, const string* left, const string* right) noexcept w
         return True
 
 
-Judgement = namedtuple("Judgement", "right too_few merged met counts sharing highest best asked")
+Judgement = namedtuple("Judgement", "right too_few merged work met counts sharing highest best asked")
 
 
 def judge(
@@ -201,6 +202,7 @@ def judge(
         judgement.right,
         judgement.too_few,
         judgement.merged,
+        judgement.work,
         [bool(one) for one in judgement.met],
         list(judgement.counts),
         list(judgement.sharing),

@@ -89,6 +89,7 @@ class Pass {
     // The highest count of a pair that was left out.
     std::int64_t highest_left_out() const { return highest_left_out_; }
     std::uint64_t merged_weight() const { return merged_weight_; }
+    std::uint64_t work() const { return work_ + tokens_.comparisons(); }
     const std::vector<std::uint8_t>& met() const { return met_; }
     // Of each claim that was replayed, from 1: its count then, and how many pairs had that count.
     const std::vector<std::int64_t>& counts() const { return counts_; }
@@ -445,6 +446,7 @@ class Pass {
     }
 
     void advance(std::uint64_t steps) {
+        work_ += steps;
         if (steps < steps_left_) {
             steps_left_ -= steps;
             return;
@@ -479,6 +481,7 @@ class Pass {
     std::int64_t wrong_count_ = 0;   // of a wrong claim that could not be merged
     std::int64_t lowest_ = 1, highest_left_out_ = 0;
     std::uint64_t merged_weight_ = 0;   // occurrences replaced, by weight
+    std::uint64_t work_ = 0;            // positions looked at
     std::vector<std::uint8_t> met_;     // for each inherited merge: whether its pair ever occurred
     bool stopped_ = false;
     GoOn go_on_;

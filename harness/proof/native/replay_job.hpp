@@ -70,6 +70,7 @@ struct Judgement {
     bool too_few = false;      // all are right, and another pair had to be merged
     bool stopped = false;      // on request; the rest says nothing
     std::uint64_t merged = 0;  // occurrences replaced, by weight: so many tokens fewer are left
+    std::uint64_t work = 0;    // positions looked at and parts of tokens compared, in all passes
     std::vector<std::uint8_t> met;        // for each inherited merge: whether its pair ever occurred
     std::vector<std::int64_t> counts;     // of the right claims; of inherited ones too
     std::vector<std::uint64_t> sharing;   // with all_pairs: how many pairs had that count

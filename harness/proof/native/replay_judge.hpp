@@ -22,6 +22,7 @@ Judgement judge_in(const Words& words, const Layout& layout, const std::vector<P
     for (bool guessing = complete;; guessing = false) {
         Pass<Symbol, Position> pass(words, layout, claims, claimed, given, question, go_on, context);
         pass.run(lowest, guessing);
+        judgement.work += pass.work();
         if ((judgement.stopped = pass.stopped())) return judgement;
         judgement.met = pass.met();
         judgement.merged = pass.merged_weight();

@@ -35,6 +35,7 @@ class Tokens {
     }
 
     std::uint64_t length(std::uint32_t token) const { return lengths_[token]; }
+    std::uint64_t comparisons() const { return comparisons_; }
     std::uint32_t size() const { return static_cast<std::uint32_t>(lengths_.size()); }
 
     Spelling bytes(std::uint32_t token) const {
@@ -71,10 +72,31 @@ class Tokens {
         }
         return one < other ? 1 : -1;
     }
-    // Positive if the bytes of `one` are greater. The first eight, padded with zeros, mostly decide.
+    // Positive if the bytes of `one` are greater. The first eight mostly decide. Otherwise both tokens are taken apart from the
+    // left, the longer part first, until two parts differ in their first bytes; equal parts are skipped whole.
     int by_bytes(std::uint32_t one, std::uint32_t other) const {
         if (starts_[one] != starts_[other]) return starts_[one] > starts_[other] ? 1 : -1;
-        return bytes(one) > bytes(other) ? 1 : -1;
+        mine_.assign(1, one);
+        theirs_.assign(1, other);
+        while (!mine_.empty() && !theirs_.empty()) {
+            ++comparisons_;
+            const std::uint32_t left = mine_.back(), right = theirs_.back();
+            const std::uint64_t common = std::min({lengths_[left], lengths_[right], std::uint64_t{8}});
+            const std::uint64_t mine = starts_[left] >> (64 - 8 * common), theirs = starts_[right] >> (64 - 8 * common);
+            if (mine != theirs) return mine > theirs ? 1 : -1;
+            if (left == right || (lengths_[left] == common && lengths_[right] == common)) {
+                mine_.pop_back();
+                theirs_.pop_back();
+            } else {
+                take_apart(lengths_[left] > lengths_[right] ? mine_ : theirs_);
+            }
+        }
+        return theirs_.empty() ? 1 : -1;
+    }
+    void take_apart(std::vector<std::uint32_t>& parts) const {
+        const PairKey pair = pairs_[parts.back()];
+        parts.back() = right_of(pair);
+        parts.push_back(left_of(pair));
     }
     // GPT-2 shows 188 bytes as themselves; Hugging Face numbers those first, then the other 68, then the merged tokens.
     static std::uint32_t huggingface_id(std::uint32_t token) {
@@ -92,6 +114,8 @@ class Tokens {
     std::vector<PairKey> pairs_;
     std::vector<std::uint64_t> lengths_;
     std::vector<std::uint64_t> starts_;   // the first eight bytes, zeros behind a shorter token
+    mutable std::vector<std::uint32_t> mine_, theirs_;   // the parts of two tokens that are still to be compared
+    mutable std::uint64_t comparisons_ = 0;
 };
 
 // The claims of the present count: of those since any step, the one that the tie-break takes last.
