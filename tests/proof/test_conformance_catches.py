@@ -7,6 +7,7 @@ caught.toml lists the checks that must fail each.
 
 from __future__ import annotations
 
+import math
 import pkgutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from checked import passing, quick_ones, together
 from workbench import first_fast
 
 from harness.conformance import counter_checks, trainer_checks
+from harness.proof import trainer_checks as checks_of_trainers
 from harness.proof.calls import CheckFailed
 from harness.proof.checks import Check, outcome_of
 from harness.proof.trainer_checks import extension_checks
@@ -48,10 +50,18 @@ def cases() -> list[Any]:
 
 @pytest.mark.parametrize(("subject", "check"), cases())
 def test_sabotage_is_caught_by_the_check_meant_for_it(
-    subject: Callable[..., Any], check: Check
+    monkeypatch: pytest.MonkeyPatch, subject: Callable[..., Any], check: Check
 ) -> None:
+    monkeypatch.setattr(checks_of_trainers, "SECONDS_FOR_CALLS", math.inf)
     with pytest.raises(CheckFailed):
         check(subject)
+
+
+def test_calls_that_are_cut_short_are_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    (check,) = (each for each in CHECKS["trainers"] if each.name == "check_a_thousand_calls")
+    monkeypatch.setattr(checks_of_trainers, "SECONDS_FOR_CALLS", -1)
+    outcome = outcome_of(check, sabotaged.honest)
+    assert (outcome.status, outcome.message[:24]) == ("skipped", "called 1 of 1,200 times ")
 
 
 @pytest.mark.parametrize("quick", first_fast([True, False]))
