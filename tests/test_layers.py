@@ -24,7 +24,7 @@ TOKENS = {
     "worker": 6_537,
     "common": 13_757,
     "measure": 11_110,
-    "corpora": 22_500,
+    "corpora": 22_900,
     "tokenizers": 23_742,
     "proof": 15_717,
     "records": 6_930,

@@ -30,7 +30,6 @@ from harness.corpora.rows import Reader, RowReading
 HEAD_BYTES = 1 << 12
 AGAIN = "get or make it again"
 ROWS_INSTEAD = "pass text in UTF-8, or rows in Parquet, Arrow, JSON Lines or CSV"
-UNPACK, CONVERT = "unpack it first", "convert it with iconv"
 
 
 class Form(NamedTuple):
@@ -63,22 +62,30 @@ def form_of(member: Any, column: str = "text") -> Form:
         if packed:
             if not head:
                 raise Damaged(f"{member} is empty, not a {packed} file; {AGAIN}", UNMEASURED)
+            if not file.seekable():
+                raise Refusal(f"{member} is compressed; unpack what you pipe", UNMEASURED)
             file.seek(0)
             with unpacking(member, file, packed) as content:
                 head = content.read(HEAD_BYTES)
 
     if packed and packed_as("", head):
-        raise Refusal(f"{member} is compressed twice; {UNPACK}", UNMEASURED)
+        raise Refusal(f"{member} is compressed twice; unpack it first", UNMEASURED)
     for start, reader in TABLES.items():
         if re.match(start, head, re.DOTALL):
             return Form(packed, reader)
-    for what, (start, advice) in OTHERS.items():
-        if re.match(start, head, re.DOTALL):
-            raise Refusal(f"{member} is {what}; {advice}", UNMEASURED)
+    refuse_others(member, head)
     if is_binary(head):
         check_whole(member, packed)
         raise Refusal(f"{member} is a binary file, not text; {ROWS_INSTEAD}", UNMEASURED)
     return text_form(packed, ending_of(member), head, column)
+
+
+def refuse_others(member: Any, head: bytes) -> None:
+    """Raise Refusal if a file that starts so is known, and is not read."""
+    for advice, kinds in OTHERS.items():
+        for what, start in kinds.items():
+            if re.match(start, head, re.DOTALL):
+                raise Refusal(f"{member} is {what}; {advice}", UNMEASURED)
 
 
 def check_whole(member: Any, packed: str) -> None:
@@ -248,35 +255,35 @@ TABLES: dict[bytes, Reader] = {
     rb"ARROW1\0\0": rows.arrow_file_rows,
     rb"\xff\xff\xff\xff.{2}\0\0": rows.arrow_stream_rows,
 }
-OTHERS: dict[str, tuple[bytes, str]] = {
-    "a zip archive (such as .docx, .xlsx, .npz or .pt)": (rb"PK(\x03\x04|\x05\x06)", UNPACK),
-    "a lz4 archive": (rb"\x04\x22\x4d\x18", UNPACK),
-    "a 7z archive": (rb"7z\xbc\xaf", UNPACK),
-    "a rar archive": (rb"Rar!\x1a\x07", UNPACK),
-    "a tar archive": (rb".{257}ustar", UNPACK),
-    "UTF-32 text, not UTF-8": (rb"\xff\xfe\0\0|\0\0\xfe\xff", CONVERT),
-    "UTF-16 text, not UTF-8": (rb"\xff\xfe|\xfe\xff", CONVERT),
-    "an SQLite database": (rb"SQLite format 3\0", ROWS_INSTEAD),
-    "a DuckDB database": (rb".{8}DUCK[^\0]\0", ROWS_INSTEAD),
-    "an ORC file": (rb"ORC.{0,3}[\0-\x08]", ROWS_INSTEAD),
-    "an Avro file": (rb"Obj\x01", ROWS_INSTEAD),
-    "a Feather file of version 1": (rb"FEA1", "write it again with pyarrow 1 or later"),
-    "an HDF5 file": (rb"\x89HDF", ROWS_INSTEAD),
-    "a NumPy array": (rb"\x93NUMPY", ROWS_INSTEAD),
-    "a pickle of Python": (rb"\x80[\x02-\x05]", ROWS_INSTEAD),
-    "a model in GGUF": (rb"GGUF[\x01-\x1f]", ROWS_INSTEAD),
-    "a model in safetensors": (rb"[^\0]{1,5}\0{3,7}\{\"", ROWS_INSTEAD),
-    "a PDF document": (rb"%PDF-", ROWS_INSTEAD),
-    "an old document of Office": (rb"\xd0\xcf\x11\xe0", ROWS_INSTEAD),
-    "an image": (rb"\x89PNG|\xff\xd8\xff|GIF8[79]a|RIFF.{4}WEBP|II\*\0|MM\0\*", ROWS_INSTEAD),
-    "sound or video": (
-        rb"RIFF.{4}(WAVE|AVI )|OggS\0|fLaC\0|ID3[\x02-\x04]|\0\0.{2}ftyp",
-        ROWS_INSTEAD,
-    ),
-    "a program": (
-        rb"\x7fELF|\xcf\xfa\xed\xfe|\xca\xfe\xba\xbe|\0asm|MZ[^\n]{0,64}\0",
-        ROWS_INSTEAD,
-    ),
+OTHERS = {
+    "unpack it first": {
+        "a zip archive (such as .docx, .xlsx, .npz or .pt)": rb"PK(\x03\x04|\x05\x06)",
+        "a lz4 archive": rb"\x04\x22\x4d\x18",
+        "a 7z archive": rb"7z\xbc\xaf",
+        "a rar archive": rb"Rar!\x1a\x07",
+        "a tar archive": rb".{257}ustar",
+    },
+    "convert it with iconv": {
+        "UTF-32 text, not UTF-8": rb"\xff\xfe\0\0|\0\0\xfe\xff",
+        "UTF-16 text, not UTF-8": rb"\xff\xfe|\xfe\xff",
+    },
+    ROWS_INSTEAD: {
+        "an SQLite database": rb"SQLite format 3\0",
+        "a DuckDB database": rb".{8}DUCK[^\0]\0",
+        "an ORC file": rb"ORC.{0,3}[\0-\x08]",
+        "an Avro file": rb"Obj\x01",
+        "a Feather file of version 1": rb"FEA1",
+        "an HDF5 file": rb"\x89HDF",
+        "a NumPy array": rb"\x93NUMPY",
+        "a pickle of Python": rb"\x80[\x02-\x05]",
+        "a model in GGUF": rb"GGUF[\x01-\x1f]",
+        "a model in safetensors": rb"[^\0]{1,5}\0{3,7}\{\"",
+        "a PDF document": rb"%PDF-",
+        "an old document of Office": rb"\xd0\xcf\x11\xe0",
+        "an image": rb"\x89PNG|\xff\xd8\xff|GIF8[79]a|RIFF.{4}WEBP|II\*\0|MM\0\*",
+        "sound or video": rb"RIFF.{4}(WAVE|AVI )|OggS\0|fLaC\0|ID3[\x02-\x04]|\0\0.{2}ftyp",
+        "a program": rb"\x7fELF|\xcf\xfa\xed\xfe|\xca\xfe\xba\xbe|\0asm|MZ[^\n]{0,64}\0",
+    },
 }
 """What a file is that is not read, by its first bytes, and what to do."""
 CONTROLS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import functools
 import glob
+import io
 import os
 import re
 import shutil
@@ -26,7 +27,14 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.progress import Advance, bar
 from harness.common.registry import split_list
 from harness.corpora.files import BLOCK_BYTES, TEXT, Part, check_readable, state_of
-from harness.corpora.formats import Form, documents_in, form_of, is_url, report_resembling
+from harness.corpora.formats import (
+    HEAD_BYTES,
+    Form,
+    documents_in,
+    form_of,
+    is_url,
+    report_resembling,
+)
 from harness.corpora.rows import RowReading
 
 # "/dev/stdin" may be followed by nothing, and each of them is compared with a path that ends in a /
@@ -64,7 +72,7 @@ class Documents:
     def of(self, member: Any, form: Form) -> Iterator[Iterator[bytes]]:
         """The documents of one file."""
         before = self.done
-        with opened(member) as file:
+        with member.open("rb") as file:
             for document in documents_in(member, file, self.reading, form):
                 yield self.counted(document, file, before)
 
@@ -82,23 +90,46 @@ class Documents:
 
     def size(self) -> int:
         """The bytes of all files; 0 if that is unknown."""
-        return sum(member.stat().st_size for member in self.members if member != "-")
+        return sum(member.stat().st_size for member in self.members if isinstance(member, Path))
 
     def states(self) -> list[tuple[str, str]]:
         """Changes when a file does."""
         return [(str(member), state_of(member)) for member in self.members]
 
 
-@contextlib.contextmanager
-def opened(member: Any) -> Iterator[IO[bytes]]:
-    """A file, or standard input, which is nobody's to close."""
-    if member != "-":
-        with member.open("rb") as file:
-            yield file
-        return
-    if sys.stdin is None or sys.stdin.isatty():
-        raise Refusal("- reads standard input, and nothing is piped into it; run COMMAND | ...")
-    yield sys.stdin.buffer
+class StandardInput:
+    """Standard input as a file whose start can be read twice, to see what it is. Raises Refusal if
+    nothing is piped into it.
+    """
+
+    def __init__(self) -> None:
+        if sys.stdin is None or sys.stdin.isatty():
+            raise Refusal("- reads standard input, and nothing is piped into it; run COMMAND | ...")
+        self.name = "standard input"
+        self.head = sys.stdin.buffer.read(HEAD_BYTES)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open(self, _: str) -> BinaryIO:
+        """Open it at its start, as often as nobody has read more than its first bytes."""
+        return io.BufferedReader(FromStart(self.head))
+
+
+class FromStart(io.RawIOBase):
+    """Standard input behind its first bytes, which were read before."""
+
+    def __init__(self, head: bytes) -> None:
+        self.left = head
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self.left[: len(buffer)] or sys.stdin.buffer.read(len(buffer))
+        self.left = self.left[len(block) :]
+        buffer[: len(block)] = block
+        return len(block)
 
 
 def local_corpus(
@@ -111,11 +142,14 @@ def local_corpus(
     changes: each document (a file, or a row) is followed by the first special token unless it ends
     with it or is empty.
     """
-    if card["path"] == "-":
-        return "stdin", spooled("-"), (Part(0, "standard input"),), ""
-    text = documents_of(card, special_tokens, errors)
+    is_piped = card["path"] == "-"
+    find = (lambda _: [spooled("-")]) if is_piped else None
+    text = documents_of(card, special_tokens, errors, find)
+    parts: tuple[Part, ...] = ()
+    if is_piped:
+        text.name, text.whole_path, parts = "stdin", "", (Part(0, "standard input"),)
     if not text.separator and text.forms[0].is_plain:
-        return text.name, text.members[0], (), text.whole_path
+        return text.name, text.members[0], parts, text.whole_path
     return text.name, *assemble(text), text.whole_path
 
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import IO, Any
 
@@ -58,7 +59,7 @@ class RowReading:
 
 
 Row = tuple[str, Mapping[str, Any]]  # its place in the file, and its columns
-Reader = Callable[[Any, IO[bytes], RowReading], Iterator[Row]]
+Reader = Callable[[Any, IO[bytes], RowReading], Iterator[Any]]
 
 
 def texts_in(member: Any, rows: Iterable[Row], reading: RowReading) -> Iterator[bytes]:
@@ -107,48 +108,13 @@ def as_text(member: Any, position: str, value: Any, reading: RowReading) -> byte
 # Tables
 
 
-def parquet_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
-    def batches(file: IO[bytes]) -> Iterator[Any]:
-        parquet = extra("pyarrow.parquet", path.name).ParquetFile
-        with parquet(file, page_checksum_verification=True) as table:
-            check_column(path, reading.name, table.schema_arrow.names)
-            # of a field that its objects lack, or within a list, a batch has no column
-            for batch in table.iter_batches(ROWS_AT_ONCE, columns=[reading.name]):
-                check_column(path, reading.name, batch.schema.names, table.schema_arrow.names)
-                yield batch
-
-    return rows_of_batches(path, "a Parquet file", batches, file, reading)
-
-
-def arrow_file_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
-    def batches(file: IO[bytes]) -> Iterator[Any]:
-        with extra("pyarrow.ipc", path.name).open_file(file) as table:
-            check_column(path, reading.name, table.schema.names)
-            yield from map(table.get_batch, range(table.num_record_batches))
-
-    return rows_of_batches(path, "an Arrow file", batches, file, reading)
-
-
-def arrow_stream_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
-    def batches(file: IO[bytes]) -> Iterator[Any]:
-        with extra("pyarrow.ipc", path.name).open_stream(file) as table:
-            check_column(path, reading.name, table.schema.names)
-            yield from table
-
-    return rows_of_batches(path, "an Arrow stream", batches, file, reading)
-
-
 def rows_of_batches(
-    path: Any,
-    what: str,
-    batches: Callable[[IO[bytes]], Iterator[Any]],
-    file: IO[bytes],
-    reading: RowReading,
+    batches: Reader, what: str, path: Any, file: IO[bytes], reading: RowReading
 ) -> Iterator[Row]:
     """The rows of a table that pyarrow reads in batches. Raises Refusal if it is damaged."""
     row = 0
     try:
-        for batch in batches(file if file.seekable() else io.BytesIO(file.read())):
+        for batch in batches(path, file if file.seekable() else io.BytesIO(file.read()), reading):
             names = batch.schema.names
             name = reading.name if reading.name in names else reading.name.partition(".")[0]
             for scalar in batch.column(name):
@@ -157,6 +123,33 @@ def rows_of_batches(
     except (OSError, ValueError, NotImplementedError) as error:
         why = f"near row {row}: {one_line(str(error))}"
         raise Damaged(f"{path} is damaged or not {what}, {why}; {AGAIN}", UNMEASURED) from error
+
+
+def parquet_batches(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Any]:
+    parquet = extra("pyarrow.parquet", path.name).ParquetFile
+    with parquet(file, page_checksum_verification=True) as table:
+        check_column(path, reading.name, table.schema_arrow.names)
+        # of a field that its objects lack, or within a list, a batch has no column
+        for batch in table.iter_batches(ROWS_AT_ONCE, columns=[reading.name]):
+            check_column(path, reading.name, batch.schema.names, table.schema_arrow.names)
+            yield batch
+
+
+def arrow_file_batches(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Any]:
+    with extra("pyarrow.ipc", path.name).open_file(file) as table:
+        check_column(path, reading.name, table.schema.names)
+        yield from map(table.get_batch, range(table.num_record_batches))
+
+
+def arrow_stream_batches(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Any]:
+    with extra("pyarrow.ipc", path.name).open_stream(file) as table:
+        check_column(path, reading.name, table.schema.names)
+        yield from table
+
+
+parquet_rows = partial(rows_of_batches, parquet_batches, "a Parquet file")
+arrow_file_rows = partial(rows_of_batches, arrow_file_batches, "an Arrow file")
+arrow_stream_rows = partial(rows_of_batches, arrow_stream_batches, "an Arrow stream")
 
 
 def value_of(path: Any, position: str, scalar: Any, reading: RowReading) -> Any:

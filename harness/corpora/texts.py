@@ -19,7 +19,7 @@ from harness.corpora import prepare
 from harness.corpora.cards import card_of
 from harness.corpora.files import CorpusFile
 from harness.corpora.formats import Form
-from harness.corpora.local import Documents, documents_of
+from harness.corpora.local import Documents, StandardInput, documents_of
 from harness.corpora.rows import RowReading
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -103,6 +103,5 @@ def found_documents(card: Mapping[str, Any]) -> Documents:
     path = card["path"]
     if path is None or any(card[key] is not None for key in SLICE):
         return plain(text_of(card))
-    if path == "-":
-        return Documents("stdin", [path], [Form()], RowReading())
-    return documents_of(card, ["any"], errors=None)
+    find = (lambda _: [StandardInput()]) if path == "-" else None
+    return documents_of(card, ["any"], None, find)

@@ -4,6 +4,8 @@ what holds for any text.
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import io
 import json
 import os
@@ -221,6 +223,25 @@ def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     local.spooled.cache_clear()
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert "nothing is piped into it" in refusal("-")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (LONG, LONG),
+        (b'{"text": "low"}\n' * 900, b"low" * 900),
+        (b"SQLite format 3\0", "standard input is an SQLite database"),
+        (gzip.compress(LONG), "standard input is compressed; unpack what you pipe"),
+    ],
+)
+def test_first_bytes_decide_what_standard_input_is(
+    content: bytes, expected: bytes | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    expects = pytest.raises(Refusal) if isinstance(expected, str) else contextlib.nullcontext()
+    with expects as refused, documents("-") as found:
+        assert b"".join(block for document in found for block in document) == expected
+    assert refused is None or str(refused.value).startswith(str(expected))
 
 
 def test_the_standard_library_is_a_document_for_each_module(
