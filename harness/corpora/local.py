@@ -66,8 +66,10 @@ class Documents:
     show: Advance = lambda *_: None
 
     def __iter__(self) -> Iterator[Iterator[bytes]]:
+        states = self.states()
         for member, form in zip(self.members, self.forms, strict=True):
             yield from self.of(member, form)
+        self.check_unchanged(states)
 
     def of(self, member: Any, form: Form) -> Iterator[Iterator[bytes]]:
         """The documents of one file."""
@@ -94,7 +96,13 @@ class Documents:
 
     def states(self) -> list[tuple[str, str]]:
         """Changes when a file does."""
-        return [(str(member), state_of(member)) for member in self.members]
+        return [(str(path), state_of(path)) for path in self.members if isinstance(path, Path)]
+
+    def check_unchanged(self, states: list[tuple[str, str]]) -> None:
+        """Raise Refusal if a file has another state now."""
+        if self.states() != states:
+            what = f"{self.name} was changed while it was read"
+            raise Refusal(f"{what}; run the same again", UNMEASURED)
 
 
 class StandardInput:
@@ -331,9 +339,7 @@ def assemble(documents: Documents) -> tuple[Path, tuple[Part, ...]]:
 
     def make(folder: Path) -> list[Any]:
         parts = join(documents, folder / TEXT)
-        if documents.states() != states:
-            what = f"{documents.name} was changed while it was read"
-            raise Refusal(f"{what}; run the same again", UNMEASURED)
+        documents.check_unchanged(states)
         return [documents.reading.skipped, parts]
 
     key = cache.key_of(states, documents.separator, astuple(documents.reading))

@@ -211,6 +211,18 @@ def test_a_changed_text_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "was changed while it was read; run the same again" in refusal(path, bytes="4")
 
 
+def test_folder_that_changes_while_its_documents_are_read_is_refused(tmp_path: Path) -> None:
+    def encode() -> None:
+        with documents(tmp_path) as found:
+            for document in found:
+                assert b"".join(document).startswith(b"low")
+                change_nothing_but_content(tmp_path / "a.txt", "LOW")
+
+    write_files(tmp_path, {"a.txt": "low", "b.txt": "lower"})
+    with pytest.raises(Refusal, match="was changed while it was read; run the same again"):
+        encode()
+
+
 def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     local.spooled.cache_clear()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LONG)))
