@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import regex
 
@@ -23,9 +23,11 @@ from harness.common.printing import print_stderr
 from harness.common.registry import EXTENDS, CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.limits import WorkerLimits
-from harness.tokenizers.extension import Extension
 from harness.worker import exchange
 from variants.contract import Corpus
+
+if TYPE_CHECKING:
+    from harness.tokenizers.extension import Extension
 
 Manifest = dict[str, Any]  # the manifest of a table of words: its digest, and how many there are
 

@@ -10,23 +10,25 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import regex
 
 from harness import corpora
 from harness.common import registry
 from harness.common.cards import PatternCard
-from harness.common.configuration import LimitsConfig
+from harness.common.configuration import HarnessConfig, LimitsConfig
 from harness.common.errors import Refusal
 from harness.common.escape import terminal_text
 from harness.common.printing import print_stdout
 from harness.common.registry import (
     EXTENDS,
     GIVEN,
+    VariantCard,
     at_least,
     one_of,
     parse_bytes,
+    special_texts,
 )
 from harness.common.units import counted_text
 from harness.corpora import CorpusFile
@@ -46,10 +48,11 @@ from harness.runs.cells import (
 )
 from harness.runs.compose import Config, compose, dated
 from harness.runs.selected import check_parameters, chosen_counter, counter_of, variants_of
-from harness.tokenizers.extension import ExtensionSettings, extension_of
-from harness.tokenizers.learned import special_texts
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
+
+if TYPE_CHECKING:
+    from harness.tokenizers.extension import Extension
 
 WHOLE_COMMAND = (
     "results, save, certificate, repeat, measure, seed, plan, profile, rerun, overwrite, concurrent"
@@ -188,10 +191,7 @@ def cells_of(config: Config) -> list[TrainCell]:
     variants = variants_of(config)
     num_merges = vocab_size - 256 - len(special_tokens)
     corpus = Corpus("", special_tokens, pattern, values.errors, config.pattern.partial)
-    wanted = ExtensionSettings(*(getattr(values, name) for name in ExtensionSettings._fields))
-    extension = extension_of(wanted, corpus, num_merges, values.tie_break)
-    if extension is not None:
-        check_able(variants, wanted.setting)
+    extension = extension_for(values, corpus, num_merges, variants)
     limits = worker_limits(values.limits)
     runs_under = interpreter(values.interpreter)
     if runs_under.status == "error":
@@ -227,6 +227,23 @@ def threads_of(threads: Any) -> int:
         raise Refusal(f"threads={threads} must be a whole number, or all")
     at_least("threads", threads)
     return threads
+
+
+def extension_for(
+    values: HarnessConfig, corpus: Corpus, num_merges: int, variants: Sequence[VariantCard]
+) -> Extension | None:
+    """What training continues from and may not merge; None for nothing of the kind."""
+    asked = (values.extend, values.inherited, values.seeds, values.veto, values.protected)
+    if asked == (None, "kept", "none", "none", "none"):
+        return None
+
+    from harness.tokenizers.extension import ExtensionSettings, extension_of
+
+    settings = ExtensionSettings(*asked)
+    extension = extension_of(settings, corpus, num_merges, values.tie_break)
+    if extension is not None:
+        check_able(variants, settings.setting)
+    return extension
 
 
 def vocab_size_of(config: Config, special_tokens: Sequence[str]) -> int:

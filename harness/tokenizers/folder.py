@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import exchange, folder_for, path_named, sync
 from harness.common.foreign import read_json
+from harness.common.registry import special_texts
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (
     CONFIG,
@@ -43,7 +44,6 @@ from harness.tokenizers.learned import (
     pattern_named,
     put_together,
     shadowed,
-    special_texts,
     spelled,
     surrounded,
 )

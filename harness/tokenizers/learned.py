@@ -99,7 +99,7 @@ def trained(
     Raises Refusal for merges that cannot be a tokenizer, or do not start with those of the extended
     one.
     """
-    texts = special_texts(special_tokens)
+    texts = registry.special_texts(special_tokens)
     special_ids = {text: number for number, text in enumerate(texts, 256)}
     learned = Learned(vocab_of(merges, texts), list(merges), special_ids, pattern)
     try:
@@ -184,7 +184,7 @@ def of_vocab(
         raise ValueError("it gives two ids to one token")
     free = count(max(vocab, default=-1) + 1)
     special_ids = {}
-    for text in special_texts(special_tokens):
+    for text in registry.special_texts(special_tokens):
         token = text.encode()
         special_ids[text] = ids.pop(token) if token in ids else next(free)
     return put_together(dict(zip(map(spelled, ids), ids.values())), pairs, special_ids, pattern)
@@ -240,26 +240,6 @@ def others(learned: Learned) -> list[bytes]:
 def tokens_made(merges: Iterable[Merge]) -> list[bytes]:
     """The token that each merge makes."""
     return [left + right for left, right in merges]
-
-
-def special_texts(special_tokens: Iterable[str]) -> tuple[str, ...]:
-    """The special tokens of a list. Raises TypeError for anything without an order, such as a str
-    or a set, or for a token that is not a str, and Refusal for a token that is empty, repeated, or
-    not UTF-8.
-    """
-    is_list = isinstance(special_tokens, Iterable)
-    if not is_list or isinstance(special_tokens, str | bytes | Mapping | Set):
-        advice = "pass a list, such as ['<s>']"
-        raise TypeError(f"special tokens are {special_tokens!r}, not a list; {advice}")
-    texts = tuple(special_tokens)
-    for text in texts:
-        if not isinstance(text, str):
-            raise TypeError(f"special token {text!r} is {type(text).__name__}, not str")
-    if not all(texts) or len(set(texts)) < len(texts):
-        raise Refusal(f"special tokens {[*texts]} contain an empty or repeated one; pass each once")
-    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
-        raise Refusal(f"special tokens {[*texts]} contain one that is not UTF-8; leave it out")
-    return texts
 
 
 def check_spellings(special_tokens: Iterable[str]) -> None:

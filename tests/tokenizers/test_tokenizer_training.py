@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -270,3 +272,19 @@ def test_a_tokenizer_of_tokenizers_gives_one_of_tokenizers() -> None:
         train_new_from_iterator(Tokenizer(learned()), unread(), 300)
     with pytest.raises(TypeError, match="new_special_tokens is '<x>', not a list; pass"):
         train_new_from_iterator(old, unread(), 300, new_special_tokens="<x>")
+
+
+PLAIN_RUN = """
+import sys
+from harness.__main__ import main
+
+main(["variants=naive", "data.path=text.txt", "vocab_size=260", "results=results"])
+print([name for name in sys.modules if name.startswith("harness.tokenizers")])
+"""
+
+
+def test_a_plain_run_needs_nothing_of_tokenizers(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("low lower lowest " * 20)
+    command = [sys.executable, "-c", PLAIN_RUN]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
