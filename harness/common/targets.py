@@ -5,6 +5,7 @@ nothing.
 from __future__ import annotations
 
 import importlib.machinery
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ def check_target(target: str) -> None:
     if package in sys.modules:
         return
     spec = importlib.machinery.PathFinder.find_spec(package, folders)
+    spec = spec or importlib.util.find_spec(package)  # an editable install has a finder of its own
     if spec is None:
         raise not_importable(target, "no such module in this folder or environment")
 

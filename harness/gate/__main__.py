@@ -61,7 +61,7 @@ from harness.measure.process import PACKAGES
 from harness.measure.quiet import timing
 from harness.records.schema import GateQuestion
 from harness.runs.cells import Side
-from harness.runs.imports import FileChanged
+from harness.runs.imports import WrongCode
 
 EXIT_CODES = """exit code:
   0   nothing is worse: it was measured, or the code is the same
@@ -157,9 +157,8 @@ def observe(options: argparse.Namespace) -> Evidence:
                         question["accepted"] = accepted
                     log.run = structs.replace(log.run, question=question)
                 observe_tiers(sampler, head, base, variants, against, options)
-            except FileChanged as error:
-                why = f"{error.path} was changed after it was imported; run it again"
-                note(sampler, TIERS, UNMEASURED, f"{NOT_TRUSTED}: {why}")
+            except WrongCode as error:
+                note(sampler, TIERS, UNMEASURED, f"{NOT_TRUSTED}: {error}")
             if changed := ", ".join(sampler.changed_files()[:3]):
                 why = f"{changed}, of the base, changed while head ran"
                 note(sampler, TIERS, UNMEASURED, f"{NOT_TRUSTED}: {why}")

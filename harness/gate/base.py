@@ -10,16 +10,18 @@ anything of head runs, and compared with itself afterwards.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from harness.common.errors import Refusal
-from harness.gate.compiled import DOCUMENTS, compiled_modules, provide_compiled
+from harness.gate.compiled import DOCUMENTS, provide_compiled
 from harness.gate.evidence import BASE
 from harness.measure.machine import git
 from harness.measure.process import PACKAGES
@@ -69,19 +71,18 @@ def located_here(targets: Sequence[str]) -> dict[str, Path]:
     """Return where the current folder or this process has the packages or modules of these
     targets.
     """
-    return packages_in([os.getcwd(), *sys.path, PACKAGES], targets)  # noqa: PTH109
-
-
-def packages_in(import_folders: Sequence[str], targets: Sequence[str]) -> dict[str, Path]:
-    """Return where the packages or modules of these targets are, without those that no folder has."""
+    folders = (os.getcwd(), *sys.path, PACKAGES)  # noqa: PTH109
     paths = {}
     for package in sorted({target.partition(":")[0].partition(".")[0] for target in targets}):
-        spec = located(package, tuple(import_folders), {})
+        spec = located(package, folders, {}) or importlib.util.find_spec(package)
         if spec is not None:
-            paths[package] = Path(
-                [*(spec.submodule_search_locations or []), str(spec.origin)][0]
-            ).resolve()
+            paths[package] = path_of(spec)
     return paths
+
+
+def path_of(spec: ModuleSpec) -> Path:
+    """Return the folder of a package, or the file of a module."""
+    return Path([*(spec.submodule_search_locations or []), str(spec.origin)][0]).resolve()
 
 
 def has_trainer(side: Side, target: str) -> bool:
@@ -106,21 +107,25 @@ def base_side(
     """
     packages = located_here(targets)
     root = repository_of(packages)
+    packages = {**packages_beside(root), **packages}
     commit, described = departure(root, against)
     checkout = folder / "checkout"
     git(root, "worktree", "prune")  # a gate that was killed left an entry
     git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
 
     try:
-        provide_compiled(root, checkout, commit, build, compiled_modules(targets, packages))
-        parents = {checkout / path.relative_to(root).parent for path in packages.values()}
-        links = packages_in(sorted(map(str, parents)), targets)
+        changed = tuple(changed_files(root, commit, output))
+        provide_compiled(root, checkout, changed, build, list(packages.values()))
+        links = {}
+        for package, path in packages.items():
+            of_base = checkout / path.relative_to(root)
+            if of_base.exists():
+                links[package] = of_base
         # What does not parse fails at its import and not here.
         compile_all = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
         subprocess.run(compile_all, capture_output=True, check=False)
         side = side_of(BASE, described, links, folder, checkout)
-        changed = tuple(changed_files(root, commit, output))
-        yield replace(side, commit=commit, changed=changed)
+        yield replace(side, commit=commit, forbidden=str(root), changed=changed)
     finally:
         with contextlib.suppress(Refusal):
             git(root, "worktree", "remove", "--force", str(checkout))
@@ -154,6 +159,24 @@ def repository_of(packages: Mapping[str, Path]) -> Path:
             f"git has no repository with {' and '.join(paths)}; commit it, or {NO_BASE_HINT}"
         ) from error
     return Path(root).resolve()
+
+
+def packages_beside(root: Path) -> dict[str, Path]:
+    """Return the packages and modules of a repository that this process would import from there,
+    an editable install among them; never our harness, which measures both sides.
+    """
+    files = [Path(name) for name in git(root, "ls-files", "-z", "*.py").split("\0") if name]
+    packages = {file.parent for file in files if file.name == "__init__.py"}
+    tops = {package.name for package in packages if package.parent not in packages}
+    tops |= {file.stem for file in files if file.parent not in packages}
+
+    found = {}
+    for name in tops - {"harness", "setup", "conftest"}:
+        with contextlib.suppress(ImportError, ValueError):
+            spec = importlib.util.find_spec(name)
+            if spec is not None and path_of(spec).is_relative_to(root):
+                found[name] = path_of(spec)
+    return found
 
 
 def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:

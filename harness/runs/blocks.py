@@ -139,7 +139,7 @@ def run_trainer(
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
         options = side_options(cell, block, session)
         answer = run_job(job, output, cell.count.limits, on_progress, options)
-    session.imported.add(answer.imported)
+    session.imported.add(answer.imported, cell.side)
     merges = jobs.read_merges(output, answer)
     shutil.rmtree(output)
 

@@ -125,6 +125,8 @@ class Side:
     variables: tuple[tuple[str, str], ...] = ()
     """What its processes find in their environment."""
     commit: str = ""
+    forbidden: str = ""
+    """Of the base: the working tree, in which no file that its processes import may lie."""
     changed: tuple[str, ...] = ()
     """Of the base: the files that differ in the working tree, documents aside. A trainer may import
     or read any of them.

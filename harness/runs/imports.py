@@ -7,27 +7,37 @@ interrupted run notices a change when it is resumed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal
+from harness.measure.process import PACKAGES
 from harness.records.log import RunLog
-from harness.runs.cells import digest
+from harness.runs.cells import Side, digest
 from harness.worker.exchange import file_state
 
 State = list[int]
 WITHOUT_LINKS = 4  # a new link to a file, as package managers make, changes only its last time
 
 
-class FileChanged(Refusal):
+class WrongCode(Refusal):
+    """What was measured is not the code that was asked about."""
+
+    def __init__(self, why: str, advice: str) -> None:
+        super().__init__(f"{why}; {advice}", UNMEASURED)
+
+
+class FileChanged(WrongCode):
     """A file was changed after a process of the run had imported it."""
 
     def __init__(self, path: str) -> None:
-        advice = "its times would be of two programs; run the same again with rerun=true"
         super().__init__(
-            f"{path} was changed after this run had imported it, so {advice}", UNMEASURED
+            f"{path} was changed after this run had imported it, so its times would be of two "
+            "programs",
+            "run the same again with rerun=true",
         )
-        self.path = path
 
 
 class ImportedFiles:
@@ -50,10 +60,15 @@ class ImportedFiles:
             if import_state(path) != state:
                 raise FileChanged(path)
 
-    def add(self, imported: Mapping[str, State]) -> None:
-        """Add what a process has imported. Raises FileChanged if that was changed since, or differs from
-        what another process has imported.
+    def add(self, imported: Mapping[str, State], side: Side | None = None) -> None:
+        """Add what a process of a side has imported.
+
+        Raises FileChanged if that was changed since, or differs from what another process has
+        imported, and WrongCode for a file that the side may not import.
         """
+        if side is not None and side.forbidden:
+            check_side(imported, side)
+
         before = len(self.states)
         for path, whole_state in imported.items():
             now, state = import_state(path), whole_state[:WITHOUT_LINKS]
@@ -69,6 +84,23 @@ class ImportedFiles:
         """Remove what is kept: the run is complete."""
         if self.key is not None:
             cache.remove("imported", self.key)
+
+
+def check_side(imported: Iterable[str], side: Side) -> None:
+    """Raise WrongCode if a file lies in the folder that is forbidden to a side.
+
+    The harness that measures both sides, and what is installed for this interpreter, may.
+    """
+    made = Path(side.import_folders[0]).parent  # the checkout of the side, wherever that is
+    allowed = [path.resolve() for path in (made, Path(PACKAGES, "harness"), Path(sys.prefix))]
+    for name in imported:
+        path = Path(name).resolve()
+        inside = path.is_relative_to(side.forbidden)
+        if inside and not any(path.is_relative_to(folder) for folder in allowed):
+            raise WrongCode(
+                f"{side.name} imported {path}, a file of the working tree",
+                "import it from a package that is committed with the trainer",
+            )
 
 
 def import_state(path: str) -> State | None:

@@ -17,6 +17,7 @@ from gating import CARD, commit_all, git, new_repository
 from rows import write_files
 from workbench import CHECKOUT
 
+import harness
 from harness.common import files, registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
@@ -24,6 +25,7 @@ from harness.gate import __main__ as gate
 from harness.gate.base import (
     NoBase,
     base_side,
+    changed_files,
     departure,
     file_states,
     has_trainer,
@@ -31,6 +33,8 @@ from harness.gate.base import (
     side_of,
 )
 from harness.gate.compiled import provide_compiled
+from harness.measure.sources import located
+from harness.runs.imports import WrongCode, check_side
 
 
 @pytest.fixture
@@ -146,11 +150,12 @@ def test_next_gate_removes_the_worktree_of_a_killed_one(
 
 
 def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_path: Path) -> None:
-    sources = ("fast.pyx", "pyproject.toml", "setup.py")
+    sources = ("fast.pyx", "pyproject.toml", "setup.py", "flags.json", "sources.py", "fast.h")
     for name in sources:
         (repository / name).write_text("")
     base = commit_all(repository)
     module = repository / "fast.so"
+    packages = [repository / "mine.py", module]
     module.write_text("copied")
     os.utime(repository / "fast.pyx", (0, 0))
     checkouts = (tmp_path / str(number) for number in itertools.count())
@@ -158,7 +163,8 @@ def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_
     def provide(build: str) -> str:
         checkout = next(checkouts)
         git(repository, "worktree", "add", "-q", "--detach", str(checkout), base)
-        provide_compiled(repository, checkout, base, build, [module])
+        changed = changed_files(repository, base, tmp_path / "out")
+        provide_compiled(repository, checkout, changed, build, packages)
         return (checkout / "fast.so").read_text()
 
     (repository / "mine.py").write_text("train = None\n")
@@ -231,6 +237,55 @@ def test_code_is_the_same_only_if_nothing_but_documents_differs(
             same[name] = gate.arms_of(mine, head, base, None).same_code
         git(repository, "stash", "-u", "--", name)
     assert [name for name in same if same[name]] == ["README.md", "docs/page.rst"]
+
+
+# Which files base imports
+
+
+def test_each_package_of_the_repository_is_taken_from_the_base(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second package, as an editable install leads to it, and modules beside it."""
+    names = ("lib/second/__init__.py", "lib/second/inner.py", "lib/single.py", "elsewhere/alone.py")
+    write_files(repository, dict.fromkeys(names, "# as it was\n"))
+    commit_all(repository)
+    write_files(repository, {**dict.fromkeys(names, "# a change\n"), "lib/fresh.py": ""})
+    commit_all(repository)
+    monkeypatch.syspath_prepend(repository / "lib")
+    checkout = tmp_path / "folder"
+    with base_side(["mine:train"], ("HEAD^",), "", checkout, tmp_path / "out") as base:
+        found = {}
+        for name in ("mine", "second.inner", "single", "fresh", "alone", "harness"):
+            spec = located(name, base.import_folders, {})
+            found[name] = None if spec is None else Path(str(spec.origin)).resolve()
+        assert found.pop("harness") == CHECKOUT / "harness" / "__init__.py"
+        assert found.pop("fresh") is None
+        assert found.pop("alone") is None
+        assert all(path and path.is_relative_to(checkout) for path in found.values()), found
+
+        allowed = [*map(str, found.values()), harness.__file__, pytest.__file__]
+        check_side(allowed, base)
+        for name in ("lib/fresh.py", "elsewhere/alone.py"):
+            with pytest.raises(WrongCode, match=rf"base imported {repository / name}, a file of"):
+                check_side([*allowed, str(repository / name)], base)
+
+
+@pytest.mark.slow
+def test_base_that_imports_a_file_of_the_working_tree_is_no_result(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = repository / "vendored"
+    content = f"import sys\nsys.path.insert(0, {str(folder)!r})\nfrom quick import train\n"
+    quick = {"vendored/quick.py": "from variants.heap import train\n"}
+    write_files(repository, {"mine.py": content, **quick})
+    commit_all(repository)
+    git(repository, "checkout", "-qb", "change")
+    (folder / "quick.py").write_text(SLOWER)
+    commit_all(repository)
+    card = ["--card", str(CARD), "--output", str(tmp_path / "out")]
+    assert gate.main(["mine:train", *card, "--tiers", "identity,time"]) == 22
+    headline = capsys.readouterr().out.partition("\n")[0]
+    assert f"the results are not trusted: base imported {folder / 'quick.py'}" in headline
 
 
 # What head and the checkout could do
