@@ -26,7 +26,7 @@ TOKENS = {
     "measure": 11_110,
     "corpora": 22_900,
     "tokenizers": 23_742,
-    "proof": 15_717,
+    "proof": 15_648,
     "records": 6_930,
     "runs": 17_588,
     "results": 25_841,

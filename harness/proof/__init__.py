@@ -2,7 +2,7 @@
 every merge.
 
 In: a trainer, a counter, or a list of merges with the words it was made of. Out: the checks that
-failed, with the smallest input that shows it; for merges, which of them were the most frequent pair
+failed, with a small input that shows it; for merges, which of them were the most frequent pair
 of their moment.
 """
 

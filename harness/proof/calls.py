@@ -1,23 +1,20 @@
 """A call of a trainer or of a word counter, compared with the definition's.
 
 Whatever a call passes is a copy, so a trainer that changes its input fails only the check meant for
-it. A call that fails is made smaller as long as it still does, and written as a test that fails for
-that function and for no other reason.
+it. A call that fails is written as a test that fails for that function and for no other reason.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import pprint
 import re
 import reprlib
 import textwrap
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from harness.common import registry
 from harness.common.units import occasions_text
@@ -35,9 +32,7 @@ from variants.contract import (
 )
 
 Words = Mapping[bytes, int]
-Parts = TypeVar("Parts", bytes, "list[tuple[bytes, int]]", "tuple[str, ...]")
 Subject = Callable[..., Any]  # a trainer or a word counter
-SHRINKING_SECONDS = 20.0
 FEW_MERGES = 8
 REPEATED = re.compile(r"b'(?P<letter>\\x..|[^'\\])(?P=letter){39,}'")
 """A word of 40 times one letter or more, as Python writes it."""
@@ -86,9 +81,10 @@ class Call(ABC):
     def difference(self, got: Any, want: Any) -> str:
         """Where two results differ first."""
 
+    @property
     @abstractmethod
-    def smaller(self) -> Iterator[Any]:
-        """Smaller calls, by far smaller ones first."""
+    def size(self) -> int:
+        """How large the input is: of several that fail, the smallest is shown."""
 
     @abstractmethod
     def fault(self, got: Any) -> str:
@@ -139,19 +135,6 @@ class Call(ABC):
             return self.run(subject)
         except (CheckFailed, Unavailable):
             return None
-
-    def fails(self, subject: Subject) -> bool:
-        return bool(self.result_of(subject) != self.defined())
-
-    def smallest(self, subject: Subject) -> Any:
-        """The smallest call found in SHRINKING_SECONDS that fails too; itself if it passes now."""
-        give_up = time.monotonic() + SHRINKING_SECONDS
-        smallest, smaller = self, self if self.fails(subject) else None
-        while smaller is not None:
-            smallest = smaller
-            in_time = itertools.takewhile(lambda _: time.monotonic() < give_up, smallest.smaller())
-            smaller = next((call for call in in_time if call.fails(subject)), None)
-        return smallest
 
 
 @dataclass(frozen=True)
@@ -246,13 +229,9 @@ class TrainerCall(Call):
         missing = diagnosis.merge_text(step.merge)
         return f"merge {number} is missing: {missing}, {occasions_text(step.occurrences)}"
 
-    def smaller(self) -> Iterator[TrainerCall]:
-        """Fewer, shorter, rarer words, then fewer merges."""
-        for items in smaller_tables(list(self.words.items())):
-            enough = len(self.inherited) + to_exhaustion(dict(items))
-            yield replace(self, words=dict(items), num_merges=min(self.num_merges, enough))
-        for number in range(len(self.inherited), self.num_merges):
-            yield replace(self, num_merges=number)
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.words)) + len(self.words) + len(self.inherited)
 
     def as_test(self, imports: list[str], name: str, bound: list[str], got: Any = None, /) -> str:
         chosen = self.chosen()
@@ -297,33 +276,6 @@ def assertion(want: list[Merge], got: Sequence[Merge] | None) -> str:
 def to_exhaustion(words: Words) -> int:
     """More merges than these words can give: each takes at least one adjacent position away."""
     return sum(map(len, words)) + 5
-
-
-def cuts(parts: Parts) -> Iterator[Parts]:
-    """The parts without a half, then without smaller and smaller stretches.
-
-    >>> list(cuts(b"abcd"))
-    [b'cd', b'ab', b'bcd', b'acd', b'abd', b'abc']
-    """
-    size = (len(parts) + 1) // 2
-    while size:
-        for index in range(0, len(parts), size):
-            yield parts[:index] + parts[index + size :]
-        size //= 2
-
-
-def smaller_tables(items: list[tuple[bytes, int]]) -> Iterator[list[tuple[bytes, int]]]:
-    """The table with fewer words, then with one word shorter or rarer."""
-    yield from cuts(items)
-    for index, (word, count) in enumerate(items):
-        shorter = ((part, count) for part in cuts(word) if part)
-        rarer = (
-            (word, fewer)
-            for fewer in (1, 2, 3, count // 2, count - count // 16)
-            if 0 < fewer < count
-        )
-        for other in itertools.chain(shorter, rarer):
-            yield [*items[:index], other, *items[index + 1 :]]
 
 
 def words_text(words: Words) -> str:

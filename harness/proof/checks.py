@@ -86,15 +86,14 @@ def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) ->
         raise CheckFailed(f"reported phases of {reported} s in all, but the call took {wall} s")
 
 
-def smallest_failure(outcome: Outcome, subject: Subject) -> tuple[str, str]:
-    """What is wrong on the smallest input that fails like this, and a whole test of that input.
+def fault_and_test(outcome: Outcome, subject: Subject) -> tuple[str, str]:
+    """What is wrong on the input that failed, and a whole test of that input.
 
     The test is empty if none is short enough to paste; both are if there is no input.
     """
     if outcome.counterexample is None:
         return "", ""
-    call = outcome.counterexample.smallest(subject)
-    got = None
+    call, got = outcome.counterexample, None
     try:
         got = call.run(subject)
         fault = call.fault(got)

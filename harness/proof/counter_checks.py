@@ -8,7 +8,6 @@ import functools
 import random
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from harness.proof.calls import (
     CheckSkipped,
     Subject,
     accepts,
-    cuts,
     function_text,
     literal,
     words_text,
@@ -153,10 +151,9 @@ class CounterCall(Call):
     def fault(self, got: dict[bytes, int] | int) -> str:
         return self.difference(got, self.defined())
 
-    def smaller(self) -> Iterator[CounterCall]:
-        """A shorter file, cut anywhere, also within a character; then fewer special tokens."""
-        yield from (replace(self, content=content) for content in cuts(self.content))
-        yield from (replace(self, special_tokens=tokens) for tokens in cuts(self.special_tokens))
+    @property
+    def size(self) -> int:
+        return len(self.content)
 
     def as_test(self, imports: list[str], name: str, bound: list[str], _: object = None, /) -> str:
         threads = [] if self.width is None else [f"threads={self.width}"]
@@ -196,12 +193,13 @@ def words_of_definition(call: CounterCall) -> dict[bytes, int] | int:
 
 
 def random_file(seed: int) -> CounterCall:
-    """A text of pieces that are hard to cut between, and its special tokens."""
+    """A text of pieces that are hard to cut between, and its special tokens; the first are short."""
     chance = random.Random(seed)
     special_tokens = SPECIAL_TOKENS[seed % len(SPECIAL_TOKENS)]
     pieces = chance.sample(PIECES, chance.randint(2, 12)) + list(special_tokens)
     return CounterCall(
-        "".join(chance.choices(pieces, k=chance.randint(1, 120))).encode(), special_tokens
+        "".join(chance.choices(pieces, k=chance.randint(1, min(3 * seed + 3, 120)))).encode(),
+        special_tokens,
     )
 
 

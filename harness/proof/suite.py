@@ -14,6 +14,7 @@ import functools
 import inspect
 import itertools
 import json
+import math
 import os
 import secrets
 import sys
@@ -42,9 +43,9 @@ from harness.proof.checks import (
     SKIPPED,
     Check,
     Outcome,
+    fault_and_test,
     is_word_counter,
     outcome_of,
-    smallest_failure,
 )
 from harness.proof.counter_checks import counter_checks, random_file
 from harness.proof.trainer_checks import random_call, trainer_checks
@@ -123,9 +124,13 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
         send(status=outcome.status, message=outcome.message)
         failed += [outcome] if outcome.status == FAILED else []
     if failed:
-        # the first of them
-        shown = max(failed, key=lambda outcome: outcome.counterexample is not None)
-        send(shown=(shown.check, *smallest_failure(shown, subject)))
+        shown = min(failed, key=size_of)
+        send(shown=(shown.check, *fault_and_test(shown, subject)))
+
+
+def size_of(outcome: Outcome) -> float:
+    """The size of the input that failed; without one it is shown last."""
+    return math.inf if outcome.counterexample is None else outcome.counterexample.size
 
 
 def bound(request: Request) -> Subject:
@@ -174,7 +179,7 @@ class Child:
         self.line = Connection(os.dup(process.line.fileno()))
         self.send((request, folder, import_from()))
         self.shown: tuple[str, str, str] | None = None
-        """A check that failed, what is wrong on the smallest input, and a test of that input."""
+        """The failed check of the smallest input, what is wrong on it, and a test of it."""
         try:
             start = self.receive(SECONDS_FOR_AN_IMPORT)
         except ChildFailed as failure:
@@ -201,7 +206,7 @@ class Child:
                     advance(len(self.checks) - len(left))
                     yield Outcome(*check, answer["status"], answer["message"])
             if FAILED in statuses:
-                with contextlib.suppress(ChildFailed):  # while it shrinks the counterexample
+                with contextlib.suppress(ChildFailed):
                     self.shown = tuple(self.receive()["shown"])
             elif PASSED in statuses:
                 check = FRESH

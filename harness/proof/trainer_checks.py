@@ -327,12 +327,15 @@ def check_extends_at_any_width(tie_break: TieBreak, train: Subject) -> None:
 
 
 def random_words(seed: int) -> dict[bytes, int]:
-    """A small table of words over one to four symbols; one weight in ten is beyond 32 bits."""
+    """A small table of words over one to four symbols, the first tiny; one weight in ten is beyond 32
+    bits.
+    """
     chance = random.Random(seed)
+    words_number, letters = min(seed // 10 + 1, 8), min(seed // 5 + 3, 16)
     alphabet = chance.sample(ALPHABET, chance.randint(1, 4))
     words: dict[bytes, int] = {}
-    for _ in range(chance.randint(1, 8)):
-        word = bytes(chance.choices(alphabet, k=chance.randint(1, 16)))
+    for _ in range(chance.randint(1, words_number)):
+        word = bytes(chance.choices(alphabet, k=chance.randint(1, letters)))
         words[word] = chance.randint(1, 6) + (2**32 if chance.random() < 0.1 else 0)
     return words
 

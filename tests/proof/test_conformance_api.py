@@ -29,9 +29,9 @@ from harness.conformance import (
     parametrize_with_checks,
     trainer_checks,
 )
-from harness.proof import calls, suite
+from harness.proof import suite
 from harness.proof.calls import CheckFailed, TrainerCall
-from harness.proof.checks import Outcome, call_of, outcome_of, smallest_failure
+from harness.proof.checks import Outcome, call_of, fault_and_test, outcome_of
 from variants import heap, naive, naive_extending
 from variants.contract import Merge, Meter, TieBreak, WordCounts
 
@@ -122,29 +122,12 @@ def test_ids_name_trainers_with_their_parameters_and_checks() -> None:
 def test_wrong_trainer_gets_a_test_that_fails_for_it_alone(wrong: Callable[..., Any]) -> None:
     outcomes = (outcome_of(check, wrong) for check in CHECKS.values())
     failed = next(outcome for outcome in outcomes if outcome.counterexample)
-    _, test = smallest_failure(failed, wrong)
+    _, test = fault_and_test(failed, wrong)
     assert error_of(test) is AssertionError, test
     of_the_definition = re.sub(
         r"from sabotaged import (\w+)", r"from variants.naive import train as \1", test
     )
     assert error_of(of_the_definition) is None, of_the_definition
-
-
-def test_smallest_words_and_merges_that_show_the_failure() -> None:
-    words = {b"\x00\xff\xff\xff\xff\xff": 7, b"low": 5, b"lower": 2, b"zzz": 2**40}
-    smallest = TrainerCall(words, 99).smallest(right_to_left)
-    assert smallest.as_test(*call_of(right_to_left)) == (
-        "def test_these_words_give_the_defined_merges():\n"
-        "    from variants.contract import WordCounts\n"
-        "    from sabotaged import right_to_left\n"
-        "\n"
-        "    word_counts = WordCounts.from_items([(b'zzz', 1)])\n"
-        "    merges = right_to_left(word_counts, 2)\n"
-        "    assert merges == [(b'z', b'z'), (b'zz', b'z')]\n"
-    )
-    assert TrainerCall({b"a" * 600: 1}, 200).smallest(right_to_left).words == {b"aaa": 1}
-    passes = TrainerCall({b"ab": 1}, 5)
-    assert passes.smallest(naive.train) is passes
 
 
 def test_options_of_the_call_are_part_of_the_test() -> None:
@@ -199,16 +182,14 @@ def test_wrong_counter_gets_a_test_that_fails_for_it(
     count: Callable[..., Any], case: str, tmp_path: Path
 ) -> None:
     outcome = outcome_of(CHECKS[f"check_worked_file[{case}]"], count)
-    assert error_of(smallest_failure(outcome, count)[1], tmp_path) is AssertionError
-    assert len(outcome.counterexample.smallest(count).content) <= 8  # type: ignore[union-attr]
+    assert error_of(fault_and_test(outcome, count)[1], tmp_path) is AssertionError
 
 
 def test_failure_without_a_counterexample_has_no_test() -> None:
     outcome = outcome_of(CHECKS["check_leaves_input_alone"], ill_mannered.changes_its_input)
-    assert smallest_failure(outcome, ill_mannered.changes_its_input) == ("", "")
-    # which passes, so it is not shrunk
+    assert fault_and_test(outcome, ill_mannered.changes_its_input) == ("", "")
     long = TrainerCall({b"%06d" % number: 1 for number in range(3000)}, 1)
-    assert smallest_failure(Outcome("check_x", "g", "failed", "", long), naive.train)[1] == ""
+    assert fault_and_test(Outcome("check_x", "g", "failed", "", long), naive.train)[1] == ""
 
 
 # What is wrong
@@ -241,15 +222,12 @@ def returns_nothing(word_counts: WordCounts, num_merges: int) -> None: ...
         (refuses_long_words, "raised ValueError: too long (test_conformance_api.py:"),
     ],
 )
-def test_fault_and_test_of_a_long_word_are_short(
-    monkeypatch: pytest.MonkeyPatch, trainer: Callable[..., Any], fault: str
-) -> None:
-    monkeypatch.setattr(calls, "SHRINKING_SECONDS", 5)
+def test_fault_and_test_of_a_long_word_are_short(trainer: Callable[..., Any], fault: str) -> None:
     outcome = Outcome("check_x", "g", "failed", "", TrainerCall({b"a" * 300: 1}, 3))
-    named, test = smallest_failure(outcome, trainer)
+    named, test = fault_and_test(outcome, trainer)
     assert fault in named
     assert len(test.splitlines()) < 12
-    assert ("[(b'a' * 65, 1)]" in test) == (trainer is refuses_long_words)
+    assert "[(b'a' * 300, 1)]" in test
 
 
 # From a shell, where the parent finds out a crash, a hang or a lie of the target
@@ -270,7 +248,7 @@ def test_failure_and_its_test_come_first_in_at_most_25_lines(
     out = printed(capsys, monkeypatch, "sabotaged:right_to_left", "--only", "check_worked_*")
 
     fault = "merge 2: b'a' + b'aa', 0 times; the most frequent is b'aa' + b'a', once"
-    assert out.startswith(f"FAILED check_worked_example[C01]: {fault}\n")
+    assert out.startswith(f"FAILED check_worked_example[aaa]: {fault}\n")
     assert "failed: check_worked_example[C01], check_worked_example[C03], check_" in out
     assert "sabotaged:right_to_left does not conform: " in out.splitlines()[-1]
     assert len(out.splitlines()) <= 25
