@@ -119,7 +119,7 @@ def rows_of_batches(
             name = reading.name if reading.name in names else reading.name.partition(".")[0]
             for scalar in batch.column(name):
                 row += 1
-                yield f"row {row}", {name: value_of(path, f"row {row}", scalar, reading)}
+                yield f"row {row}", row_of(path, f"row {row}", name, scalar, reading)
     except (OSError, ValueError, NotImplementedError) as error:
         why = f"near row {row}: {one_line(str(error))}"
         raise Damaged(f"{path} is damaged or not {what}, {why}; {AGAIN}", UNMEASURED) from error
@@ -152,14 +152,15 @@ arrow_file_rows = partial(rows_of_batches, arrow_file_batches, "an Arrow file")
 arrow_stream_rows = partial(rows_of_batches, arrow_stream_batches, "an Arrow stream")
 
 
-def value_of(path: Any, position: str, scalar: Any, reading: RowReading) -> Any:
-    """A value of a table as Python's. Raises Refusal for a text that is not UTF-8."""
+def row_of(path: Any, position: str, name: str, value: Any, reading: RowReading) -> dict[str, Any]:
+    """A value of the column `name` as Python's. Raises Refusal for a text that is not UTF-8."""
     try:
-        return scalar.as_py()
+        return {name: value.as_py()}
     except UnicodeDecodeError:
-        if not hasattr(scalar, "as_buffer"):  # it is within an object
-            raise
-        return reading.text_of(path, position, scalar.as_buffer().to_pybytes())
+        for field in reading.name.removeprefix(name).split(".")[1:]:
+            value = value[field]
+        content = getattr(value, "value", value).as_buffer().to_pybytes()  # `value` of a dictionary
+        return {reading.name: reading.text_of(path, position, content)}
 
 
 def check_column(
