@@ -193,7 +193,7 @@ def test_no_backend_or_setting_of_matplotlib_changes_a_chart(tmp_path: Path) -> 
     theirs = {"MPLBACKEND": "module://no_such_backend", "MATPLOTLIBRC": str(settings)}
     charts = []
     for name, variables in (("plain.svg", {}), ("theirs.svg", theirs)):
-        command = [sys.executable, "-m", "harness.plot", RECORDS / "sweep.jsonl"]
+        command: list[str | Path] = [sys.executable, "-m", "harness.plot", RECORDS / "sweep.jsonl"]
         command += ["--output", tmp_path / name]
         subprocess.run(command, env={**os.environ, **variables}, check=True, capture_output=True)
         charts.append((tmp_path / name).read_text())
