@@ -88,9 +88,11 @@ def phases(rows: Sequence[Row], words: Words | None = None) -> Figure:
     heights = [lines_height(labels_of(task)) for task in tasks]
     figure, specs = new_figure(words, heights, _phase_key(rows))
 
+    # all panels are of one kind, so that they share their margins
+    is_log = any(_are_far_apart([row for row in task if row.total]) for task in tasks)
     for task, spec in zip(tasks, specs, strict=True):
         title = panel_title(task, tasks) if len(tasks) > 1 else ""
-        if _are_far_apart([row for row in task if row.total]):
+        if is_log:
             halves = spec.subgridspec(1, 2, width_ratios=(3, 2), wspace=0.02)
             _draw_dots(new_axes(figure, halves[0, 0], title), _one_each(task), _totals(task))
             _phase_bars(new_axes(figure, halves[0, 1]), task, as_shares=True)
@@ -190,7 +192,7 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     else:
         title, found = _winner(texts), _dots_by_text(texts)
 
-    below = [*_meanings(drawn, value), *notes(trainers, drawn)]
+    below = [*_meanings(drawn, value), *notes(trainers, drawn, value is TOTAL)]
     ends = []
     if value is not TOTAL:
         title = value.title

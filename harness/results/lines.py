@@ -116,7 +116,7 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     words = Words(
         f"{value.title} by {size.name}",
         caption_of(drawn)[-1:],
-        [*_meanings_of_lines(size, value, panels), *notes(tried, drawn)],
+        [*_meanings_of_lines(size, value, panels), *notes(tried, drawn, value is TOTAL)],
     )
     keys = [[_entry(line, size, value) for line in series] for _, series in panels]
     figure, specs = new_figure(words, list(map(_panel_height, keys)))

@@ -20,15 +20,17 @@ Pairs = Iterator[tuple[str, str]]
 """Sentences without an end, each with the label of a row that it is about."""
 
 
-def notes(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
-    """What changes a conclusion, the worst first: failures, doubtful merges, ranks that mean
-    nothing, a busy machine.
+def notes(rows: Sequence[Row], drawn: Sequence[Row] = (), of_time: bool = True) -> list[str]:
+    """What changes a conclusion, the worst first: failures, doubtful merges, and `of_time` also
+    ranks that mean nothing and a busy machine.
 
     Rows that are `drawn` although they were stopped are not named as failures.
     """
     pairs = labelled(rows)
     measured = [(row, label) for row, label in pairs if row.status == "ok"]
     severe = [*unfinished_runs(rows), *failures(pairs, drawn), *_sentences(_doubtful(measured))]
+    if not of_time:
+        return [*severe, *_exhausted(rows)]
     others = itertools.chain(
         _cut_short(measured), _too_close(measured), _loading(measured), _busy(measured)
     )

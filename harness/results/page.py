@@ -55,11 +55,14 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
 
 
 def _chart(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
-    """The chart of the first tasks, if any of their rows has a time."""
+    """The chart of the first tasks, if any of their rows has a time; it says which it leaves out."""
     drawn = [row for task in tasks[:MOST_PANELS] for row in task]
     if any(row.seconds for row in drawn):
         # the page has the rest of the words
-        svg = svg_of(phases(drawn, Words("Time from the file to the merges", [], [])))
+        title = "Time from the file to the merges"
+        if len(tasks) > MOST_PANELS:
+            title += f", the first {MOST_PANELS} of {len(tasks)} tasks"
+        svg = svg_of(phases(drawn, Words(title, [], [])))
         svg = re.sub(r"<metadata>.*?</metadata>\n?", "", svg[svg.index("<svg") :], flags=re.DOTALL)
         yield re.sub(r'(<svg [^>]*?) width="[^"]*" height="[^"]*"', r"\1", svg, count=1)
 
