@@ -140,8 +140,8 @@ def _parser() -> argparse.ArgumentParser:
         "a special token for each document (a row, or a file without rows); default: the only one"
     )
     command.add_argument("--separator", metavar="TOKEN", nargs="?", const=True, help=about)
-    about = "after, before or between documents (default: %(default)s)"
-    command.add_argument("--separate", metavar="WHERE", default="after", help=about)
+    about = "after, before or between documents (default: after)"
+    command.add_argument("--separate", metavar="WHERE", help=about)
 
     command = _add(commands, _decode, "decode", "write the bytes of ids")
     command.add_argument(
@@ -371,7 +371,7 @@ def _prune(options: argparse.Namespace) -> None:
 
 def _encode(options: argparse.Namespace) -> None:
     files = [options.data, options.output]
-    of_files = [*files, options.set, options.separator]
+    of_files = [*files, options.set, options.separator, options.separate]
     if any(of_files) if options.text is not None else None in files:
         raise Refusal(
             "pass either a TEXT (- for standard input), or --data NAME|FILE with --output FILE.npy"

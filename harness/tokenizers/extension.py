@@ -195,7 +195,7 @@ def veto_of(settings: ExtensionSettings) -> str:
     try:
         vetoes.named(veto)
     except ValueError as error:
-        raise Refusal(str(error)) from error
+        raise Refusal(str(error), settings={"veto": veto}) from error
     except Exception as error:  # a module that is being imported may raise anything
         raise Refusal(f"veto={veto}: {error}", settings={"veto": veto}) from error
     return veto

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from harness.common.errors import Refusal
 from harness.common.files import path_named
 from harness.common.printing import print_stderr
-from harness.common.registry import at_least, one_of, unknown
+from harness.common.registry import at_least, one_of
 from harness.common.units import count_text
 from harness.corpora.texts import Source, documents
 from harness.tokenizers import folder as folders
@@ -169,7 +169,7 @@ class Tokenizer:
         settings: Sequence[str] = (),
         threads: int = 1,
         separator: str | bool = False,
-        separate: str = "after",
+        separate: str | None = None,
         special_tokens: bool = True,
         overwrite: bool = False,
         progress: bool = False,
@@ -180,8 +180,8 @@ class Tokenizer:
         document, and so is a file without rows. `settings` are those of --set, such as
         `data.column=body`. `output` is a NumPy array (.npy), or the bare numbers (.bin) with their
         dtype, their count and the place of each document in the .json beside them. `separator` is
-        the special token that comes after, before or between documents, as `separate` says; True
-        for the only one.
+        the special token that comes after, before or between documents, as `separate` says (by
+        default after); True for the only one.
 
         The file is written as ids come, whole or not at all, and the array is mapped from it;
         memory is bounded as in `encode_iterable`. Raises Refusal if a file cannot be read or
@@ -190,8 +190,7 @@ class Tokenizer:
         output = path_named(output)
         at_least("threads", threads)
         check_output(output, overwrite)
-        one_of("separate", separate, PLACES)
-        mark = Separator(self.separator_id(separator) if separator else None, separate)
+        mark = self.separator(separator, separate)
         encoder = self.encoder(special_tokens)
         with documents(source, settings, progress=progress) as found:
             array = write_ids(
@@ -206,21 +205,27 @@ class Tokenizer:
                 print_stderr(f"encoded in plain Python: {self.why_plain}")
         return array
 
-    def separator_id(self, separator: str | bool) -> int:
-        """The id of a special token, or of the only one for True. Raises Refusal if it is unknown, or
-        for True if there are several or it is for padding.
+    def separator(self, token: str | bool, place: str | None) -> Separator:
+        """A special token, or the only one for True, as what separates documents. Raises Refusal if
+        it is unknown, or for True if there are several or it is for padding.
         """
+        if not token:
+            if place is not None:
+                what = f"separate={place} needs a special token; pass separator=TOKEN"
+                raise Refusal(what, settings={"separate": place, "separator": "TOKEN"})
+            return Separator()
+
+        place = place or PLACES[0]
+        one_of("separate", place, PLACES)
         texts = [*self.special_tokens]
         if not texts:
             raise Refusal("this tokenizer has no special token; leave the separator out")
-        if separator is True:
-            if len(texts) == 1 and "pad" not in texts[0].lower():
-                return self.special_tokens[texts[0]]
+        if token is True and (len(texts) > 1 or "pad" in texts[0].lower()):
             what = f"which special token separates documents is not clear: {texts}"
             raise Refusal(f"{what}; pass separator=TOKEN", settings={"separator": "TOKEN"})
-        if separator not in self.special_tokens:
-            raise Refusal(unknown("special token", str(separator), texts))
-        return self.special_tokens[str(separator)]
+        text = texts[0] if token is True else str(token)
+        one_of("special token", text, texts)
+        return Separator(self.special_tokens[text], place)
 
     def decode(self, ids: Iterable[int]) -> bytes:
         """The bytes of some ids, as an iterable or an array. Raises Refusal, with its place, for an

@@ -48,9 +48,12 @@ def prune(
     """
     learned = tokenizer.learned
     ids = learned.token_ids()
-    if unknown := [token for token in keep if token not in ids]:
-        raise Refusal(f"{token_text(unknown[0])} is not a token of this tokenizer; do not keep it")
-    stay = {ids[token] for token in [*BYTES, *keep]}.union(learned.around.ids())
+    stay = {ids[byte] for byte in BYTES}.union(learned.around.ids())
+    tokens = {*tokenizer.vocab.values()}
+    for token in keep:
+        if token not in tokens:
+            raise Refusal(f"{token_text(token)} is not a token of this tokenizer; do not keep it")
+        stay.add(ids.get(token, -1))  # special tokens stay anyway
 
     removed = dict[int, int]()
     pruned, new_ids = tokenizer, {number: number for number in tokenizer.vocab}

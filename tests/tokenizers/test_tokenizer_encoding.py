@@ -234,21 +234,34 @@ def test_rows_and_files_are_documents(tmp_path: Path, place: str | None, threads
 
 
 @pytest.mark.parametrize(
-    ("special_tokens", "separator", "answer"),
+    ("special_tokens", "separator", "place", "answer"),
     [
-        (("<pad>", "</s>"), True, r"not clear: .'<pad>', '</s>'.; pass separator=TOKEN"),
-        (("[PAD]",), True, r"not clear: .'\[PAD\]'.; pass separator=TOKEN"),
-        ((), True, "this tokenizer has no special token; leave the separator out"),
-        (("<pad>", "</s>"), "<s>", r"unknown special token '<s>'; did you mean </s>\? there are"),
+        (("<pad>", "</s>"), True, None, r"not clear: .'<pad>', '</s>'.; pass separator=TOKEN"),
+        (("[PAD]",), True, "before", r"not clear: .'\[PAD\]'.; pass separator=TOKEN"),
+        ((), True, None, "this tokenizer has no special token; leave the separator out"),
+        (("</s>",), False, "before", "separate=before needs a special token; pass separator=TOKEN"),
+        (("</s>",), True, "behind", "unknown separate 'behind'; there are: after, before, between"),
+        (
+            ("<pad>", "</s>"),
+            "<s>",
+            None,
+            r"unknown special token '<s>'; did you mean </s>\? there are",
+        ),
     ],
 )
 def test_a_separator_that_is_not_clear_is_refused(
-    tmp_path: Path, special_tokens: tuple[str, ...], separator: str | bool, answer: str
+    tmp_path: Path,
+    special_tokens: tuple[str, ...],
+    separator: str | bool,
+    place: str | None,
+    answer: str,
 ) -> None:
     (tmp_path / "text").write_text("the")
     one = Tokenizer(learned("gpt2", special_tokens))
     with pytest.raises(Refusal, match=answer):
-        one.encode_file(tmp_path / "text", tmp_path / "ids.npy", separator=separator)
+        one.encode_file(
+            tmp_path / "text", tmp_path / "ids.npy", separator=separator, separate=place
+        )
     assert not (tmp_path / "ids.npy").exists()
 
 
