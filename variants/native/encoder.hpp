@@ -290,10 +290,20 @@ struct Settings {
     Sizes sizes;
 };
 
+// By the merges that stay within words, words become tokens as they are.
+inline Rules rules_of_words(const Rules& rules) {
+    const std::size_t number = rules.merges.first_across_words();
+    std::vector<std::uint32_t> tokens(flat::first_merge + number);
+    for (std::size_t token = 0; token < tokens.size(); ++token) tokens[token] = static_cast<std::uint32_t>(token);
+    return {flat::InheritedMerges(rules.merges.data(), number), nullptr, nullptr, tokens, {}, rules.pattern, rules.functions,
+            rules.classes, scanner::SpecialTokens({}), {}, rules.seed, rules.sizes};
+}
+
 // An encoder whose ids have two bytes if it is narrow, else four.
 inline std::unique_ptr<Encoder> encoder_of(const Settings& settings, bool narrow) {
     const scanner::Pattern pattern = scanner::Pattern::of(settings.pattern);
     Rules rules{flat::InheritedMerges(settings.merges.data(), settings.merges.size()),
+                nullptr,
                 nullptr,
                 settings.ids,
                 {},
@@ -304,13 +314,16 @@ inline std::unique_ptr<Encoder> encoder_of(const Settings& settings, bool narrow
                 {},
                 {},
                 settings.sizes};
-    if (flat::WordLevel::is_useful(rules.merges)) rules.level = std::make_unique<flat::WordLevel>(rules.merges);
     for (std::size_t index = 0; index < settings.whole_words.size(); ++index)
         rules.whole[settings.whole_words[index]] = settings.whole_ids[index];
     for (std::size_t index = 0; index < settings.specials.size(); ++index)
         rules.special_ids[settings.specials[index]] = settings.special_ids[index];
     if (settings.seed.size() != sizeof rules.seed) throw std::invalid_argument("the hash wants a seed of 32 bytes");
     std::memcpy(&rules.seed, settings.seed.data(), sizeof rules.seed);
+    if (flat::Joints::is_useful(rules.merges)) {
+        rules.joints = std::make_unique<flat::Joints>(rules.merges);
+        rules.words = std::make_unique<Rules>(rules_of_words(rules));
+    }
     if (narrow) return std::make_unique<EncoderOf<std::uint16_t>>(std::move(rules));
     return std::make_unique<EncoderOf<std::uint32_t>>(std::move(rules));
 }

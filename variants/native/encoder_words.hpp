@@ -31,7 +31,8 @@ struct Sizes {
 // What a tokenizer consists of, for all threads.
 struct Rules {
     flat::InheritedMerges merges;
-    std::unique_ptr<const flat::WordLevel> level;            // if some merges reach across words
+    std::unique_ptr<const Rules> words;                      // of the words in a piece, if some merges reach across these
+    std::unique_ptr<const flat::Joints> joints;
     std::vector<std::uint32_t> ids;                          // by the id inside flat
     std::unordered_map<std::string, std::uint32_t> whole;    // words that become one token without merging
     scanner::Pattern pattern;
@@ -78,7 +79,9 @@ template <class Id>
 class WordIds final : public scanner::WordSink {
   public:
     WordIds(const Rules& rules, const std::function<void()>& look)
-        : rules_(rules), encoder_(rules.merges, rules.level.get(), &look), shorts_(rules.sizes.short_bits), longs_(rules.sizes.long_bits) {}
+        : rules_(rules), encoder_(rules.merges, false, &look), shorts_(rules.sizes.short_bits), longs_(rules.sizes.long_bits) {
+        if (rules.words) words_ = std::make_unique<Words>(rules, look);
+    }
 
     Ids<Id> ids;
     bool escaped = false;   // bytes that are not UTF-8 are surrogates in the words that come
@@ -241,9 +244,36 @@ class WordIds final : public scanner::WordSink {
                 return to + 1;
             }
         }
+        if (words_) return encode_words(word, length, to);
         const std::uint32_t* const ids_of_symbols = rules_.ids.data();
         return encoder_.encode(word, length, word + length + scanner::padding, to,
                                [=](std::uint32_t symbol) { return static_cast<Id>(ids_of_symbols[symbol]); });
+    }
+
+    // The same for a piece that may hold many words: their tokens first, then the merges that reach across these.
+    Id* encode_words(const byte* piece, std::size_t length, Id* to) {
+        Words& words = *words_;
+        words.row->ids.clear();
+        words.starts.begin(piece);
+        rules_.functions.find_words(rules_.classes, rules_.pattern, piece, 0, length, words.starts);
+        words.starts.finish(length);
+
+        const auto id_of = [ids = rules_.ids.data()](std::uint32_t token) { return static_cast<Id>(ids[token]); };
+        std::uint32_t* const end = words.row->ids.room(0);
+        *end = flat::separator;
+        for (std::uint32_t *first = end - words.row->ids.size(), *last; first < end; first = last) {
+            for (last = first + 1; rules_.joints->may_join(last[-1], *last) && last < end;) ++last;
+            if (last == first + 1) {
+                *to++ = id_of(*first);
+                continue;
+            }
+            std::uint32_t behind[flat::RankMerger::slack];   // where merging may write
+            std::copy_n(last, flat::RankMerger::slack, behind);
+            const std::size_t number = words.merger.merge(first, static_cast<std::size_t>(last - first));
+            std::copy_n(behind, flat::RankMerger::slack, last);
+            for (std::size_t place = 0; place < number; ++place) *to++ = id_of(first[place]);
+        }
+        return to;
     }
 
     // The bytes of a word in which 0x80 to 0xFF are the surrogates U+DC80 to U+DCFF, as Python has them.
@@ -302,8 +332,18 @@ class WordIds final : public scanner::WordSink {
         arena_units_ = 1;
     }
 
+    // Of a piece: the tokens of its words, and what merges these.
+    struct Words {
+        Words(const Rules& rules, const std::function<void()>& look)
+            : row(std::make_unique<WordIds<std::uint32_t>>(*rules.words, look)), starts(*row), merger(rules.merges, false, &look) {}
+        std::unique_ptr<WordIds<std::uint32_t>> row;
+        scanner::Starts starts;
+        flat::RankMerger merger;
+    };
+
     const Rules& rules_;
-    flat::PieceEncoder encoder_;
+    flat::Encoder encoder_;
+    std::unique_ptr<Words> words_;
     scanner::Index<ShortSlot> shorts_;
     scanner::Index<LongSlot> longs_;   // whose places are in the arena
     std::size_t short_words_ = 0, long_words_kept_ = 0, missing_ = 0;

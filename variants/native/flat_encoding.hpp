@@ -50,68 +50,18 @@ class Encoder {
         return to;
     }
 
-    // The same for a word that comes again, with its tokens as they are.
-    std::uint32_t* encode_word(const std::uint8_t* word, std::size_t length, const std::uint8_t* readable, std::uint32_t* to) {
-        const auto as_it_is = [](std::uint32_t token) { return token; };
-        if (length > longest_known) return encode(word, length, readable, to, as_it_is);
-        const Key key(word, length, readable);
-        Known& known = known_[key.hash() >> (64 - known_log)];
-        if (known.holds(key)) {
-            std::copy_n(known.tokens, most_known_tokens, to);
-            return to + known.number;
-        }
-        std::uint32_t* const end = encode(word, length, readable, to, as_it_is);
-        known.keep(key, to, static_cast<std::size_t>(end - to));
-        return end;
-    }
-    static constexpr std::size_t most_known_tokens = 9;   // for so many there must be room behind a word's
-
     // By rank: whether its pair ever occurred.
     const std::vector<std::uint8_t>& met() const { return merger_.met(); }
 
   private:
-    // Up to 23 bytes, filled up with zeros; the last byte is their number.
-    static constexpr std::size_t longest_known = 23;
-    struct Key {
-        std::uint64_t bytes[3] = {};
-
-        Key() = default;
-        Key(const std::uint8_t* begin, std::size_t length, const std::uint8_t* readable) {
-            if (static_cast<std::size_t>(readable - begin) >= sizeof bytes) {
-                std::memcpy(bytes, begin, sizeof bytes);
-                for (std::size_t place = 0; place < 3; ++place) {
-                    const std::size_t left = length > 8 * place ? length - 8 * place : 0;
-                    if (left < 8) bytes[place] &= (std::uint64_t{1} << 8 * left) - 1;
-                }
-            } else {
-                std::memcpy(bytes, begin, length);
-            }
-            bytes[2] |= std::uint64_t{length} << 56;
-        }
-        bool operator==(const Key& other) const {
-            return ((bytes[0] ^ other.bytes[0]) | (bytes[1] ^ other.bytes[1]) | (bytes[2] ^ other.bytes[2])) == 0;
-        }
-        std::uint64_t hash() const {
-            std::uint64_t hash = (bytes[0] ^ bytes[0] >> 32) * 0x9e3779b97f4a7c15u;
-            hash = (hash ^ hash >> 29 ^ bytes[1]) * 0xd6e8feb86659fd93u;
-            return (hash ^ hash >> 32 ^ bytes[2]) * 0x9e3779b97f4a7c15u;
-        }
-    };
-    // What a unit or a word is encoded to, if these are few tokens.
+    // What a unit of up to 23 bytes is encoded to, if these are few tokens.
     struct alignas(64) Known {
-        Key key;
-        std::uint32_t number;   // of tokens; 0: nothing is known
-        std::uint32_t tokens[most_known_tokens];
-
-        bool holds(const Key& other) const { return number && key == other; }
-        void keep(const Key& other, const std::uint32_t* from, std::size_t number_of_tokens) {
-            if (number_of_tokens > most_known_tokens) return;
-            key = other;
-            number = static_cast<std::uint32_t>(number_of_tokens);
-            std::copy_n(from, most_known_tokens, tokens);
-        }
+        std::uint64_t bytes[3];   // filled up with zeros; the last byte is the length
+        std::uint32_t number;     // of tokens; 0: nothing is known
+        std::uint32_t tokens[9];
     };
     static_assert(sizeof(Known) == 64, "a line of the cache");
+    static constexpr std::size_t longest_known = 23, most_known_tokens = 9;
     static constexpr unsigned known_log = 16;   // 4 MB; not tuned
     // A character of two or three bytes, alone.
     struct Character {
@@ -156,14 +106,31 @@ class Encoder {
             return to + 1;
         }
         if (length > longest_known) return write(encode_anew(begin, length, by_characters), to, symbol_of);
-        const Key key(begin, length, readable);
-        Known& known = known_[key.hash() >> (64 - known_log)];
-        if (known.holds(key)) {
+        std::uint64_t bytes[3] = {};
+        if (static_cast<std::size_t>(readable - begin) >= sizeof bytes) {
+            std::memcpy(bytes, begin, sizeof bytes);
+            for (std::size_t place = 0; place < 3; ++place) {
+                const std::size_t left = length > 8 * place ? length - 8 * place : 0;
+                if (left < 8) bytes[place] &= (std::uint64_t{1} << 8 * left) - 1;
+            }
+        } else {
+            std::memcpy(bytes, begin, length);
+        }
+        bytes[2] |= std::uint64_t{length} << 56;
+        std::uint64_t hash = (bytes[0] ^ bytes[0] >> 32) * 0x9e3779b97f4a7c15u;
+        hash = (hash ^ hash >> 29 ^ bytes[1]) * 0xd6e8feb86659fd93u;
+        hash = (hash ^ hash >> 32 ^ bytes[2]) * 0x9e3779b97f4a7c15u;
+        Known& known = known_[hash >> (64 - known_log)];
+        if (known.number && known.bytes[0] == bytes[0] && known.bytes[1] == bytes[1] && known.bytes[2] == bytes[2]) {
             for (std::uint32_t place = 0; place < known.number; ++place) to[place] = symbol_of(known.tokens[place]);
             return to + known.number;
         }
         const std::size_t number = encode_anew(begin, length, by_characters);
-        known.keep(key, tokens_.data(), number);
+        if (number <= most_known_tokens) {
+            std::copy_n(bytes, 3, known.bytes);
+            known.number = static_cast<std::uint32_t>(number);
+            std::copy_n(tokens_.data(), most_known_tokens, known.tokens);
+        }
         return write(number, to, symbol_of);
     }
 
@@ -226,106 +193,6 @@ class Encoder {
     std::vector<const std::uint8_t*> broken_;   // the broken boundaries of the unit at work
     Array<std::uint32_t> tokens_;
     static constexpr std::size_t roomy = std::size_t{1} << 16;   // tokens above which memory is given back
-};
-
-// The merges that stay within words, and which of the others may join two tokens that these leave.
-//
-// Below the rank of the first token that reaches across a border between words, no merge joins two sides of a border. So all
-// of these merges can be made in each word alone. They come before all others: a pair that another merge brings holds its token,
-// so its rank is greater still. What is left of the words is a row of tokens, on which the other merges are made by rank. Such a
-// merge joins the last token of the row in its left half to the first one in its right half: where no merge joins two
-// neighbours of the row, it is cut.
-class WordLevel {
-  public:
-    explicit WordLevel(const InheritedMerges& merges) : words(merges.data(), merges.first_across_words()) {
-        const std::uint32_t first = first_merge + static_cast<std::uint32_t>(words.size());
-        while (std::size_t{1} << log_ < bits_a_merge * (merges.size() - words.size())) ++log_;
-        bits_.resize((std::size_t{1} << log_) / 64);
-        std::vector<Merge> ends;   // of the tokens that reach across: the first and the last of the row in each
-        for (std::size_t rank = words.size(); rank < merges.size(); ++rank) {
-            const auto [left, right] = merges[rank];
-            const Merge of_left = left < first ? Merge{left, left} : ends[left - first];
-            const Merge of_right = right < first ? Merge{right, right} : ends[right - first];
-            ends.push_back({of_left.left, of_right.right});
-            const std::size_t bit = bit_of(of_left.right, of_right.left);
-            bits_[bit >> 6] |= std::uint64_t{1} << (bit & 63);
-        }
-    }
-    // Whether these merges are worth two levels.
-    static bool is_useful(const InheritedMerges& merges) {
-        return merges.first_across_words() < merges.size() && 8 * merges.first_across_words() >= merges.size();
-    }
-
-    bool may_join(std::uint32_t left, std::uint32_t right) const {
-        const std::size_t bit = bit_of(left, right);
-        return bits_[bit >> 6] >> (bit & 63) & 1;
-    }
-    const InheritedMerges words;
-
-  private:
-    static constexpr std::size_t bits_a_merge = 16;   // of pairs that no merge joins one in sixteen is taken for one
-
-    std::size_t bit_of(std::uint32_t left, std::uint32_t right) const {
-        const std::uint64_t key = key_of(left, right);
-        return static_cast<std::size_t>((key ^ key >> 29) * 0x9e3779b97f4a7c15u >> (64 - log_));
-    }
-
-    unsigned log_ = 6;
-    std::vector<std::uint64_t> bits_;
-};
-
-// Encodes pieces that hold many words, or, without a word level, any.
-class PieceEncoder {
-  public:
-    PieceEncoder(const InheritedMerges& merges, const WordLevel* level, const std::function<void()>* look)
-        : level_(level), encoder_(level ? level->words : merges, false, look), merger_(merges, false, look) {}
-
-    // As Encoder::encode.
-    template <class Symbol, class SymbolOf>
-    Symbol* encode(const std::uint8_t* piece, std::size_t length, const std::uint8_t* readable, Symbol* to, SymbolOf symbol_of) {
-        if (!level_) return encoder_.encode(piece, length, readable, to, symbol_of);
-        row_.reach(length + Encoder::most_known_tokens);
-        std::uint32_t* const row = row_.data();
-        std::uint32_t* end = row;
-        for (std::size_t at = 0; at < length;) {
-            const std::size_t next = border_behind(piece, at, length);
-            end = encoder_.encode_word(piece + at, next - at, readable, end);
-            at = next;
-        }
-        *end = separator;
-        for (std::uint32_t *first = row, *last = row + 1; first < end; first = last++) {
-            while (level_->may_join(last[-1], *last) && last < end) ++last;
-            std::size_t number = static_cast<std::size_t>(last - first);
-            if (number > 1) number = merge(first, number);
-            for (std::size_t place = 0; place < number; ++place) *to++ = symbol_of(first[place]);
-        }
-        if (row_.size() > roomy) row_ = Array<std::uint32_t>();
-        return to;
-    }
-
-  private:
-    static constexpr std::size_t roomy = std::size_t{1} << 16;
-
-    // The first border behind a place, or the length.
-    static std::size_t border_behind(const std::uint8_t* piece, std::size_t at, std::size_t length) {
-        do ++at;
-        while (at < length && !InheritedMerges::is_border(piece + at));
-        return at;
-    }
-
-    // Merging writes behind the tokens.
-    std::size_t merge(std::uint32_t* tokens, std::size_t number) {
-        std::uint32_t behind[RankMerger::slack];
-        std::copy_n(tokens + number, RankMerger::slack, behind);
-        const std::size_t left = merger_.merge(tokens, number);
-        std::copy_n(behind, RankMerger::slack, tokens + number);
-        return left;
-    }
-
-    const WordLevel* const level_;
-    Encoder encoder_;
-    RankMerger merger_;
-    Array<std::uint32_t> row_;
 };
 
 }  // namespace flat

@@ -92,11 +92,8 @@ class InheritedMerges {
     Bytes bytes(std::uint32_t id) const { return {bytes_.at(starts_[id]), lengths_[id]}; }
     std::uint32_t length(std::uint32_t id) const { return lengths_[id]; }
 
-    // The first rank whose token has a blank behind what is neither blank nor line end: below it words are apart.
+    // The first rank whose token has a blank behind what is none: below it words are apart.
     std::size_t first_across_words() const { return crosses_; }
-    static bool is_border(const std::uint8_t* at) {
-        return at[0] == ' ' && at[-1] != ' ' && at[-1] != '\t' && at[-1] != '\n' && at[-1] != '\r';
-    }
 
     const PairRanks& ranks() const { return ranks_; }
 

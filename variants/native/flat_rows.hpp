@@ -76,12 +76,18 @@ class RankMerger {
     // Whoever does not ask which merges were met is spared some work. `look` is called now and then in a long row, which it
     // ends by throwing.
     RankMerger(const InheritedMerges& merges, bool asks_met, const std::function<void()>* look)
-        : merges_(merges), asks_met_(asks_met), met_(merges.size(), !asks_met), look_(look) {}
+        : merges_(merges), asks_met_(asks_met), met_(merges.size()), look_(look) {}
 
     // Merges tokens in place and returns how many are left. There is room for `slack` more.
     static constexpr std::size_t slack = 4;
     std::size_t merge(std::uint32_t* tokens, std::size_t number) {
         if (number > few) return merge_many(tokens, number);
+        if (number == 2) {
+            const std::uint32_t rank = rank_met(tokens[0], tokens[1]);
+            if (rank == InheritedMerges::none) return 2;
+            tokens[0] = first_merge + rank;
+            return 1;
+        }
         std::uint32_t ranks[few + slack];
         for (std::size_t place = 0; place + 1 < number; ++place) ranks[place] = rank_met(tokens[place], tokens[place + 1]);
         return merge_few(tokens, number, ranks);
@@ -107,7 +113,7 @@ class RankMerger {
 
     std::uint32_t rank_met(std::uint32_t left, std::uint32_t right) { return noted(merges_.ranks().of(left, right)); }
     std::uint32_t noted(std::uint32_t rank) {
-        if (rank != InheritedMerges::none && !met_[rank]) {
+        if (asks_met_ && rank != InheritedMerges::none && !met_[rank]) {
             met_[rank] = notes;
             certain = false;
         }
@@ -240,6 +246,52 @@ class RankMerger {
     Column<std::uint32_t> cells_;
     RankLists lists_;
     std::uint64_t steps_left_ = steps_between_looks;
+};
+
+// Which tokens of a row the merges that reach across words may join.
+//
+// Below the rank of the first token that reaches across a border between words, no merge joins two sides of a border. So all
+// of these merges can be made in each word alone. They come before all others: a pair that another merge brings holds its token,
+// so its rank is greater still. What is left of the words is a row of tokens, on which the other merges are made by rank. Such a
+// merge joins the last token of the row in its left half to the first one in its right half: where no merge joins two
+// neighbours of the row, it is cut.
+class Joints {
+  public:
+    explicit Joints(const InheritedMerges& merges) {
+        const std::size_t within = merges.first_across_words();
+        const std::uint32_t first = first_merge + static_cast<std::uint32_t>(within);
+        while (std::size_t{1} << log_ < bits_a_merge * (merges.size() - within)) ++log_;
+        bits_.resize((std::size_t{1} << log_) / 64);
+        std::vector<Merge> ends;   // of the tokens that reach across: the first and the last of the row in each
+        for (std::size_t rank = within; rank < merges.size(); ++rank) {
+            const auto [left, right] = merges[rank];
+            const Merge of_left = left < first ? Merge{left, left} : ends[left - first];
+            const Merge of_right = right < first ? Merge{right, right} : ends[right - first];
+            ends.push_back({of_left.left, of_right.right});
+            const std::size_t bit = bit_of(of_left.right, of_right.left);
+            bits_[bit >> 6] |= std::uint64_t{1} << (bit & 63);
+        }
+    }
+    // Whether these merges are worth encoding words first.
+    static bool is_useful(const InheritedMerges& merges) {
+        return merges.first_across_words() < merges.size() && 8 * merges.first_across_words() >= merges.size();
+    }
+
+    bool may_join(std::uint32_t left, std::uint32_t right) const {
+        const std::size_t bit = bit_of(left, right);
+        return bits_[bit >> 6] >> (bit & 63) & 1;
+    }
+
+  private:
+    static constexpr std::size_t bits_a_merge = 16;   // of pairs that no merge joins one in sixteen is taken for one
+
+    std::size_t bit_of(std::uint32_t left, std::uint32_t right) const {
+        const std::uint64_t key = key_of(left, right);
+        return static_cast<std::size_t>((key ^ key >> 29) * 0x9e3779b97f4a7c15u >> (64 - log_));
+    }
+
+    unsigned log_ = 6;
+    std::vector<std::uint64_t> bits_;
 };
 
 }  // namespace flat

@@ -31,6 +31,11 @@ inline std::uint64_t prefix_of(const std::uint8_t* bytes, std::uint64_t length) 
     return value;
 }
 
+// Whether two words meet before this byte: a blank behind what is neither a blank, a tab nor a line end.
+inline bool is_border(const std::uint8_t* at) {
+    return at[0] == ' ' && at[-1] != ' ' && at[-1] != '\t' && at[-1] != '\n' && at[-1] != '\r';
+}
+
 struct Words {
     const std::uint8_t* bytes = nullptr;
     std::size_t size = 0;                    // of bytes

@@ -276,6 +276,21 @@ static void find_family_starts(const Classes& classes, const Pattern& pattern, c
     (plain ? find_starts_in_blocks<true> : find_starts_in_blocks<false>)(classes, pattern, text, from, to, starts);
 }
 
+// As find_starts<Separated>.
+static void find_words_in_blocks(const Classes&, const Pattern&, const byte* text, std::size_t from, std::size_t to,
+                                 Starts& starts) {
+    starts.push(from);
+    Bits behind_space = 1;   // the first byte is no border
+    for (std::size_t at = from; at < to; at += 64) {
+        const Bits inside = to - at >= 64 ? ~Bits(0) : (Bits(1) << (to - at)) - 1;
+        const Bytes64 bytes(text + at);
+        const Bits blanks = bytes.equal(' '), spaces = blanks | bytes.equal('\t') | bytes.equal('\n') | bytes.equal('\r');
+        starts.make_room(at);
+        put_starts(starts, blanks & ~(spaces << 1 | behind_space) & inside, at);
+        behind_space = spaces >> 63;
+    }
+}
+
 // As valid_until, in blocks that begin with a character.
 static std::size_t valid_in_blocks(const byte* text, std::size_t start, std::size_t length) {
     std::size_t at = start;

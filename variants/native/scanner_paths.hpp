@@ -333,6 +333,7 @@ struct Functions {
     FindStarts find_starts;
     std::size_t (*valid_until)(const byte* text, std::size_t start, std::size_t length);
     KeyHash key_hash;
+    FindStarts find_words;
 };
 
 #if defined(SCANNER_HAS_VECTORS)
@@ -366,12 +367,12 @@ inline bool supported(Path path) {
 
 inline Functions functions_of(const Pattern& pattern, Path path) {
 #if defined(SCANNER_HAS_VECTORS)
-    if (path == Path::avx2) return {chosen(pattern, avx2::find_family_starts), avx2::valid_in_blocks, avx2::key_hash};
-    if (path == Path::avx512) return {chosen(pattern, avx512::find_family_starts), avx512::valid_in_blocks, avx512::key_hash};
+    if (path == Path::avx2) return {chosen(pattern, avx2::find_family_starts), avx2::valid_in_blocks, avx2::key_hash, avx2::find_words_in_blocks};
+    if (path == Path::avx512) return {chosen(pattern, avx512::find_family_starts), avx512::valid_in_blocks, avx512::key_hash, avx512::find_words_in_blocks};
 #elif defined(SCANNER_HAS_NEON)
-    if (path == Path::neon) return {chosen(pattern, neon::find_family_starts), neon::valid_in_blocks, product_key_hash};
+    if (path == Path::neon) return {chosen(pattern, neon::find_family_starts), neon::valid_in_blocks, product_key_hash, neon::find_words_in_blocks};
 #endif
-    return {chosen(pattern, find_starts<Family>), valid_until, product_key_hash};
+    return {chosen(pattern, find_starts<Family>), valid_until, product_key_hash, find_starts<Separated>};
 }
 
 }  // namespace scanner

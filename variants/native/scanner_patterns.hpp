@@ -191,11 +191,17 @@ struct SuperBpe {
         do {
             if (reader.text[at] == '\n') return at + 1;
             at = reader.after(at);
+            while (begins_letters(reader, at)) ++at;   // most of a text, which needs no classes
         } while (reader.more(at) && !stands_alone(reader, at));
         return at;
     }
 
   private:
+    // Whether a letter of ASCII is here, or behind a blank.
+    static bool begins_letters(const Reader& reader, std::size_t at) {
+        const std::size_t letter_at = at + (reader.more(at) && reader.text[at] == ' ');
+        return reader.more(letter_at) && static_cast<byte>((reader.text[letter_at] | 0x20) - 'a') < 26;
+    }
     static bool is_sign(const Reader& reader, std::size_t at) {
         return reader.more(at) && !(reader.class_at(at) & (letter | number | space));
     }
@@ -221,6 +227,15 @@ struct Line {
     static std::size_t end_of_word(const Reader& reader, const Pattern&, std::size_t at) {
         const void* newline = std::memchr(reader.text + at, '\n', reader.stop - at);
         return newline ? static_cast<std::size_t>(static_cast<const byte*>(newline) - reader.text) + 1 : reader.stop;
+    }
+};
+
+// Not a pattern: what is between two borders of words.
+struct Separated {
+    static std::size_t end_of_word(const Reader& reader, const Pattern&, std::size_t at) {
+        do ++at;
+        while (reader.more(at) && !is_border(reader.text + at));
+        return at;
     }
 };
 
