@@ -118,6 +118,7 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
         )
     names = [(check.name, check.group) for check in checks]
     send(checks=names, counter=is_word_counter(subject))
+
     failed: list[Outcome] = []
     for check in checks:
         outcome = outcome_of(check, subject)
@@ -224,6 +225,7 @@ class Child:
             fresh: Call = random_file(seed) if self.is_counter else words
             self.send(fresh)
             returned, want = str(self.receive()["returned"]), repr(fresh.defined())
+
             if returned != want:
                 module, _, name = self.request.target.partition(":")
                 bound = [f"{key}={value!r}" for key, value in self.request.parameters.items()]

@@ -143,6 +143,7 @@ class Text:
         (left, right), places = divmod(pair, IDS), self.places.pop(pair)
         half, length = self.lengths[left], self.lengths[left] + self.lengths[right]
         merged, changed = self.add(self.bytes, places[0], length), dict[int, None]()
+
         for place in places:
             if self.tokens[place] != left or self.tokens[place + half] != right:
                 continue
