@@ -4,9 +4,10 @@ them?
     python tests/support/planted_faults.py              every fault, with the test that caught it
     python tests/support/planted_faults.py 3 17         these only
 
-planted_faults.toml lists them. A fault is found by its text, anywhere in `harness/`. The tests of
-its room run first, then the rest of the fast suite. A fault counts as caught if the test that fails
-with it passes without it.
+planted_faults.toml lists them. A fault is found by its text, anywhere in `harness/` or in the
+compiled parts of `variants/`; where it is in a header, the modules that include it are built again.
+The tests of its room run first, then the rest of the fast suite. A fault counts as caught if the
+test that fails with it passes without it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +29,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 LEAST_CAUGHT = 23
 FAILED = re.compile(r"^FAILED (.*?)(?: - .*)?$", re.MULTILINE)
 NOT_COPIED = ".git .venv build dist site local __pycache__ .*_cache .hypothesis *.egg-info"
+PLACES = ("harness/**/*.py", "harness/**/*.hpp", "variants/native/*.hpp")
 PYTEST = "-m pytest -x -q -rf --tb=no --no-header"
 
 
@@ -47,14 +50,20 @@ FAULTS = [Fault(**fault) for fault in LISTED]
 
 
 def place_of(fault: Fault, checkout: Path) -> Path:
-    """The file of `harness/` that has the text. Raises CannotPlant unless it occurs once."""
+    """The file that has the text. Raises CannotPlant unless it occurs once."""
     found: list[Path] = []
-    for path in sorted((checkout / "harness").rglob("*.py")):
-        found += [path] * path.read_text().count(fault.right)
+    for place in PLACES:
+        for path in sorted(checkout.glob(place)):
+            found += [path] * path.read_text().count(fault.right)
     if len(found) != 1:
-        times = f"{fault.right!r} occurs {len(found)} times in harness/"
+        times = f"{fault.right!r} occurs {len(found)} times"
         raise CannotPlant(f"{fault.what}: {times}; update the list")
     return found[0]
+
+
+def room_of(module: Path) -> str:
+    """The folder of a module in `harness/`, `variants` for the compiled parts of variants."""
+    return module.parts[1] if module.parts[0] == "harness" else module.parts[0]
 
 
 def copied(folder: Path) -> Path:
@@ -70,11 +79,16 @@ def ended(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
 
 
-def write(path: Path, source: str) -> None:
-    """Write a module with a new time, so that Python does not use what it compiled before."""
-    later = path.stat().st_mtime + 2
+def write(path: Path, source: str, checkout: Path) -> None:
+    """Write a module with a new time, so that Python does not use what it compiled before, and
+    build what includes a header.
+    """
+    later = max(path.stat().st_mtime, time.time()) + 2
     path.write_text(source)
     os.utime(path, (later, later))
+    if path.suffix != ".py":
+        build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+        subprocess.run(build, cwd=checkout, check=True, capture_output=True)
 
 
 def caught_by(fault: Fault, checkout: Path) -> str | None:
@@ -85,15 +99,17 @@ def caught_by(fault: Fault, checkout: Path) -> str | None:
     """
     path = place_of(fault, checkout)
     right = path.read_text()
-    module, room = path.relative_to(checkout), Path("tests", path.parent.name)
+    module = path.relative_to(checkout)
+    room = Path("tests", room_of(module))
     near = [str(name) for name in (module, room) if (checkout / name).exists()]
+    near = near if module.suffix == ".py" else near[1:]
 
     for arguments in (near, [f"--ignore={name}" for name in near]):
-        write(path, right.replace(fault.right, fault.wrong))
+        write(path, right.replace(fault.right, fault.wrong), checkout)
         try:
             ran = ended(checkout, *arguments)
         finally:
-            write(path, right)
+            write(path, right, checkout)
         # 2: in several processes, -x interrupts the others
         if ran.returncode in (1, 2) and FAILED.search(ran.stdout):
             return failed_in(ran.stdout, checkout)
