@@ -331,9 +331,16 @@ def _cut(options: argparse.Namespace) -> None:
         check_free(folder, options.overwrite)
     for folder, cut in smaller.items():
         save_and_report(cut, folder)
-        for token, old in tokenizer.special_tokens.items():
-            if (number := cut.special_tokens[token]) != old:
-                print_stdout(f"special token {token!r} has id {number}, not {old}")
+        report_moved(tokenizer, cut)
+
+
+def report_moved(old: Tokenizer, new: Tokenizer) -> None:
+    """Print the special tokens whose ids have changed."""
+    for token, number in old.special_tokens.items():
+        if new.special_tokens[token] != number:
+            print_stdout(
+                f"special token {token!r} has id {new.special_tokens[token]}, not {number}"
+            )
 
 
 def _prune(options: argparse.Namespace) -> None:
@@ -367,6 +374,7 @@ def _prune(options: argparse.Namespace) -> None:
         f"and have the same tokens as before\n"
         f"{options.output / NEW_IDS} maps old ids to new; keep these rows of an embedding, in this order"
     )
+    report_moved(tokenizer, pruning.tokenizer)
 
 
 def _encode(options: argparse.Namespace) -> None:

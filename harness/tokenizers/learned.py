@@ -292,13 +292,14 @@ def closed_up(
 
     Raises KeyError for an id that a post-processor or padding adds.
     """
-    remaining = [number for number in sorted(learned.vocab) if number not in dropped]
-    new_ids = {number: index for index, number in enumerate(remaining)}
+    remaining = sorted(learned.vocab.keys() - dropped)
+    new_ids = dict(zip(remaining, range(len(remaining)), strict=True))
+    vocab = {new: learned.vocab[old] for old, new in new_ids.items()}
+    special_tokens = {text: new_ids[old] for text, old in learned.special_tokens.items()}
+
+    around = learned.around.moved(new_ids.__getitem__)
     smaller = learned._replace(
-        vocab=dict(enumerate(learned.vocab[number] for number in remaining)),
-        merges=merges,
-        special_tokens={text: new_ids[number] for text, number in learned.special_tokens.items()},
-        around=learned.around.moved(new_ids.__getitem__),
+        vocab=vocab, merges=merges, special_tokens=special_tokens, around=around
     )
     return smaller, new_ids
 

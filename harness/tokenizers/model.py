@@ -191,6 +191,7 @@ class Tokenizer:
         at_least("threads", threads)
         check_output(output, overwrite)
         mark = self.separator(separator, separate)
+
         encoder = self.encoder(special_tokens)
         with documents(source, settings, progress=progress) as found:
             array = write_ids(

@@ -48,7 +48,8 @@ def prune(
     """
     learned = tokenizer.learned
     ids = learned.token_ids()
-    stay = {ids[byte] for byte in BYTES}.union(learned.around.ids())
+    stay = set(learned.around.ids())
+    stay.update(map(ids.__getitem__, BYTES))
     tokens = {*tokenizer.vocab.values()}
     for token in keep:
         if token not in tokens:
@@ -120,12 +121,14 @@ def check_texts(tokenizer: Tokenizer, pruning: Pruning, texts: Texts) -> tuple[i
     """
     before, after = tokenizer.encoder(), pruning.tokenizer.encoder()
     same = number = 0
+
     for text in texts():
         for part in before.stretches(text, COMPARED_BYTES):
             number += 1
             ids = before.encode(part)
             if not pruning.removed.keys().isdisjoint(ids):
                 continue
+
             if after.encode(part) != [pruning.new_ids[old] for old in ids]:
                 beginning = readable_token(part)
                 raise Refusal(

@@ -59,6 +59,16 @@ def test_nanogpt_maps_the_bare_numbers(
     assert np.memmap(folder / "ids.bin", dtype, mode="r").tolist() == joined(ids)
 
 
+def test_shards_of_several_processes_are_joined(tmp_path: Path) -> None:
+    one = Tokenizer(learned("gpt2", (END,)))
+    for name, documents in (("a", DOCUMENTS[:9]), ("b", DOCUMENTS[9:]), ("all", DOCUMENTS)):
+        rows = [json.dumps({"text": document}) + "\n" for document in documents]
+        (tmp_path / f"{name}.jsonl").write_text("".join(rows))
+        one.encode_file(tmp_path / f"{name}.jsonl", tmp_path / f"{name}.bin", separator=True)
+    parts = [(tmp_path / name).read_bytes() for name in ("a.bin", "b.bin")]
+    assert b"".join(parts) == (tmp_path / "all.bin").read_bytes()
+
+
 def test_llm_c_finds_its_header(encoded: tuple[Path, np.dtype[Any], list[list[int]]]) -> None:
     """256 numbers of four bytes, the first three a magic number, the version and the count."""
     folder, dtype, ids = encoded
