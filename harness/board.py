@@ -20,13 +20,13 @@ from harness.common.escape import markdown_text
 from harness.common.files import write_whole
 from harness.common.printing import print_stdout
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
-from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
+from harness.common.units import bytes_text, count_text, counted_text, ratio_text
 from harness.records.file import Record
 from harness.results.canvas import save_figure
 from harness.results.charts import dots
 from harness.results.fields import together
-from harness.results.legend import caption_of, labelled
-from harness.results.notes import failures, waiting
+from harness.results.legend import caption_of
+from harness.results.notes import notes, reasons
 from harness.results.page import commands
 from harness.results.profile import profile, profile_of
 from harness.results.ratios import against, clock_note, leader, ratio_of
@@ -35,10 +35,10 @@ from harness.results.selection import records_of, unlike
 from harness.results.tables import given_sheet
 from harness.results.writing import (
     NOT_MEASURED,
-    mark_of,
+    figure_text,
+    marked,
+    outcome_text,
     proof_text,
-    status_text,
-    time_text,
     times_text,
 )
 
@@ -107,8 +107,8 @@ class Section(NamedTuple):
         row, reference = entrant.first, self.entrants[0].first
         ratio = ratio_of(row, reference)
         if ratio is None:
-            return NOT_MEASURED
-        return "× 1" if row is reference else times_text(ratio, interval=interval) + mark_of(row)
+            return ""
+        return "× 1" if row is reference else times_text(ratio, interval=interval)
 
 
 def sections(board: Sequence[Row]) -> list[Section]:
@@ -215,9 +215,8 @@ def ratios_sheet(board: Sequence[Section]) -> Sheet:
     for section in board:
         ratios = dict.fromkeys(names, NOT_MEASURED)
         for entrant in section.entrants:
-            is_wrong = entrant.first.status == "mismatch"
-            text = "wrong" if is_wrong else section.ratio_text(entrant, interval=False)
-            ratios[entrant.first.name] = text
+            ratio = section.ratio_text(entrant, interval=False)
+            ratios[entrant.first.name] = outcome_text(entrant.first, ratio)
         heading = f"{section.corpus} {count_text(section.vocab_size)}"
         columns.append(Column(heading, list(ratios.values())))
     return Sheet([], columns)
@@ -235,41 +234,22 @@ def sheet_of(section: Section) -> Sheet:
     ]
 
     for width in sorted({row.threads for row in section.rows}):
-        times = [_time_text(entrant.rows.get(width)) for entrant in entrants]
+        times = [_outcome(entrant.rows.get(width)) for entrant in entrants]
         columns.append(Column(counted_text(width, "thread"), times))
     peaks = [entrant.best.peak_rss_bytes for entrant in entrants]
     columns += [
-        Column("times the first", [section.ratio_text(entrant) for entrant in entrants]),
+        Column("times the first", [marked(e.first, section.ratio_text(e)) for e in entrants]),
         Column("memory", [bytes_text(peak) if peak else NOT_MEASURED for peak in peaks]),
         Column("merges", [proof_text(entrant.best) for entrant in entrants], figures=False),
     ]
-    return Sheet(caption_of(section.rows), columns, notes=_notes(section))
-
-
-def _time_text(row: Row | None) -> str:
-    if row is None:
-        return NOT_MEASURED
-    return time_text(row.time) or ("wrong" if row.status == "mismatch" else status_text(row))
-
-
-def _notes(section: Section) -> list[str]:
-    """Explain rows without a rank (wrong merges, other merges on purpose, failures that are no
-    timeouts) and what their times hold.
-    """
-    firsts = [entrant.first for entrant in section.entrants]
+    firsts = [entrant.first for entrant in entrants]
     stopped = [row for row in firsts if row.status == "timeout"]
-    pairs = labelled(firsts)
-    notes = [*failures(pairs, stopped), *waiting(pairs), *clock_note(against(firsts))]
-    for row in firsts:
-        if row.status == "ok" and row.by_design:
-            why = str(row.identity.reason or "").rpartition("; ")[0]
-            note = f"{row.name}: other merges on purpose: {one_line(why or 'no reason recorded')}"
-            if row.is_right_on_its_words:
-                note += f"; identical on its own words ({row.identity.of_own_words})"
-            notes.append(f"{note}.")
-        elif row.doubtful:
-            notes.append(f"{row.name}: nobody has proved its merges, so it is not ranked.")
-    return notes
+    below = [*notes(firsts, stopped), *reasons(firsts), *clock_note(against(firsts))]
+    return Sheet(caption_of(section.rows), columns, notes=below)
+
+
+def _outcome(row: Row | None) -> str:
+    return NOT_MEASURED if row is None else outcome_text(row, figure_text(row, "total"))
 
 
 def write_board(records: Records, folder: Path) -> list[Path]:

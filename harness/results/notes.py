@@ -48,7 +48,10 @@ def reasons(rows: Sequence[Row]) -> list[str]:
     for row, label in labelled(rows):
         kind, reason = row.identity.kind, row.identity.reason
         if kind in (UP_TO_TIES, BY_DESIGN) and reason:
-            found.append(f"{label}, {kind.replace('_', ' ')}: {one_line(reason)}.")
+            text = f"{label}, {kind.replace('_', ' ')}: {one_line(reason)}"
+            if row.is_right_on_its_words:
+                text += f"; on its own words {row.identity.of_own_words}"
+            found.append(f"{text}.")
     return found
 
 
