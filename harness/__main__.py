@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import harness
 from harness.common import registry
 from harness.common.arguments import MAX_COLUMNS, Parser
-from harness.common.ending import exit_code_of
+from harness.common.ending import RECORDED, exit_code_of
 from harness.common.errors import OK, Refusal
 from harness.common.printing import wrap
 from harness.common.targets import own_target
@@ -43,7 +43,8 @@ SHORT, WHOLE = (Path(__file__).with_name(name) for name in ("usage.txt", "usage_
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    return exit_code_of(lambda: command(sys.argv[1:] if arguments is None else arguments))
+    given = sys.argv[1:] if arguments is None else arguments
+    return exit_code_of(lambda: command(given), RECORDED)
 
 
 def command(arguments: Sequence[str]) -> int:

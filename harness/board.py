@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common.arguments import Parser
-from harness.common.ending import WHOLE_FILES, exit_code_of
+from harness.common.ending import exit_code_of
 from harness.common.errors import OK, Refusal
 from harness.common.escape import markdown_text
-from harness.common.files import write_whole
+from harness.common.outputs import check_output, write_output
 from harness.common.printing import print_stdout
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, ratio_text
-from harness.records.file import Record
+from harness.records.file import Record, files_read
 from harness.results.canvas import save_figure
 from harness.results.charts import dots
 from harness.results.fields import together
@@ -262,7 +262,7 @@ def write_board(records: Records, folder: Path) -> list[Path]:
     for section in board:
         save_figure(dots(section.rows), folder / section.chart)
         written.append(folder / section.chart)
-    write_whole(folder / PAGE, text.encode(errors="replace"))
+    write_output(folder / PAGE, text.encode(errors="replace"))
     return written
 
 
@@ -283,11 +283,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = parser.parse_args(argv).folder
 
     def command() -> int:
+        check_output(folder, files_read([folder]), names=[PAGE, PROFILE])
         for path in write_board(records_of([str(folder)]), folder):
             print_stdout(f"wrote {path}")
         return OK
 
-    return exit_code_of(command, WHOLE_FILES)
+    return exit_code_of(command)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     only = "run only checks that match this pattern (* is a wildcard)"
     parser.add_argument("--only", default="*", metavar="NAME", help=only)
 
-    return ending.exit_code_of(lambda: command(parser.parse_args(arguments)), ending.UNCHANGED)
+    return ending.exit_code_of(lambda: command(parser.parse_args(arguments)))
 
 
 def command(options: argparse.Namespace) -> int:

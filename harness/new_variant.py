@@ -20,9 +20,9 @@ from string import Template
 
 from harness.common import registry
 from harness.common.arguments import Parser
-from harness.common.ending import WHOLE_FILES, exit_code_of
+from harness.common.ending import exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal
-from harness.common.files import write_whole
+from harness.common.outputs import write_output
 from harness.common.printing import print_stdout
 
 TEMPLATES = {
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "name", metavar="NAME", help="name it in lowercase letters, digits and underscores"
     )
     options = parser.parse_args(arguments)
-    return exit_code_of(lambda: _new_variant(options.name), WHOLE_FILES)
+    return exit_code_of(lambda: _new_variant(options.name))
 
 
 def _new_variant(name: str) -> int:
@@ -83,7 +83,7 @@ def _new_variant(name: str) -> int:
     for path, template in zip(paths, TEMPLATES.values(), strict=True):
         text = (Path(__file__).parent / "templates" / template).read_text("utf-8")
         content = Template(text).substitute(values).encode()
-        write_whole(path, content, "make its folder writable")
+        write_output(path, content, overwrite=False, instead="make its folder writable")
     print_stdout("\n".join([*map(os.path.relpath, paths), NEXT.format(name=name)]))
     return OK
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.common.arguments import Parser
-from harness.common.ending import WHOLE_FILES, exit_code_of
+from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK
+from harness.common.outputs import check_output
 from harness.common.printing import print_stdout
+from harness.records.file import files_read
 from harness.results.canvas import check_suffix, save_figure
 from harness.results.charts import KINDS, OF_VALUES
 from harness.results.rows import Row, is_wrong, rows
@@ -88,12 +90,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     def command() -> int:
         path = arguments.output or Path(DEFAULT_RESULTS, f"{kind}.svg")
         check_suffix(path)
+        check_output(path, files_read(arguments.paths))
         shown = chosen_rows(arguments)
         save_figure(_figure(shown, kind, value), path)
         print_stdout(f"wrote {path}")
         return MISMATCH if is_wrong(shown) else OK
 
-    return exit_code_of(command, WHOLE_FILES)
+    return exit_code_of(command)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from harness.common import registry
 from harness.common.arguments import Parser
-from harness.common.ending import UNCHANGED, exit_code_of
+from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.common.outputs import check_output, check_writable, files_at
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, occasions_text
@@ -25,7 +26,7 @@ from harness.proof.prove import MergeList, Replay, prove
 from harness.runs.cells import TrainCell
 from harness.runs.compose import quoted
 from harness.runs.counting import words_of
-from harness.runs.plan import only_cell
+from harness.runs.plan import plan_of_words
 from harness.tokenizers.folder import read_tokenizer
 from harness.tokenizers.forms import FORMS, MANIFEST, MERGES, TOKENIZER_JSON, read_merges_file
 from harness.tokenizers.learned import Learned, pattern_name
@@ -80,9 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         type=Path,
         help="write what others need to check right merges without us; .gz is compressed",
     )
+    add("--overwrite", action="store_true", help="replace that certificate")
     folder_option(parser)
 
-    return exit_code_of(lambda: command(parser.parse_intermixed_args(argv)), UNCHANGED)
+    return exit_code_of(lambda: command(parser.parse_intermixed_args(argv)))
 
 
 def command(options: argparse.Namespace) -> int:
@@ -96,19 +98,22 @@ def command(options: argparse.Namespace) -> int:
         text = f"the text that {paths[0]} was learned from{lists[0].text}"
         raise Refusal(f"pass --data FILE, {text}")
 
-    cell, settings = only_cell(options.data, [*lists[0].overrides(keys), *options.overrides])
+    plan = plan_of_words(options.data, [*lists[0].overrides(keys), *options.overrides])
+    cell = plan.cells[0]
     if cell.tie_break == OWN:
         raise Refusal(
             f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none"
         )
 
     if options.certificate is not None:
-        is_plain = cell.extension is None and not lists[0].inherited
-        certificate.check_writable(options.certificate, is_plain, overwrite=False)
-    words = words_of(cell, settings)[0]
+        inputs = [*plan.inputs, *files_at(options.merges)]
+        certificate.check_plain(cell.extension is None and not lists[0].inherited)
+        check_output(options.certificate, inputs, overwrite=options.overwrite)
+        check_writable(options.certificate, "choose another file")
+    words = words_of(cell, plan.settings)[0]
     if len(lists) > 1:
         return print_comparison(lists, words, cell)
-    return print_judgement(lists[0], words, cell, keys, options.certificate)
+    return print_judgement(lists[0], words, cell, keys, options)
 
 
 def print_comparison(lists: Sequence[Listed], words: WordCounts, cell: TrainCell) -> int:
@@ -128,10 +133,14 @@ def print_comparison(lists: Sequence[Listed], words: WordCounts, cell: TrainCell
 
 
 def print_judgement(
-    merge_list: Listed, words: WordCounts, cell: TrainCell, keys: Container[str], path: Path | None
+    merge_list: Listed,
+    words: WordCounts,
+    cell: TrainCell,
+    keys: Container[str],
+    options: argparse.Namespace,
 ) -> int:
     """Print the verdict on a list, then what it follows from, and write the certificate of a right
-    one to `path`; returns the exit code.
+    one; returns the exit code.
     """
     replay = merge_list.replay(words, cell)
     problems = objections(replay, cell, keys)
@@ -139,17 +148,20 @@ def print_judgement(
     hints = fitting(merge_list, cell) if problems and not differing else []
 
     lines = [verdict(replay, problems), *problems, *hints, *differing]
-    if path is not None and not problems:
-        lines.append(write_certificate(path, replay, cell, keys))
+    if options.certificate is not None and not problems:
+        lines.append(write_certificate(options, replay, cell, keys))
     lines += [merge_list.title, described(words, cell), *account(replay)]
     print_stdout("\n".join(lines))
     return MISMATCH if problems else OK
 
 
-def write_certificate(path: Path, replay: Replay, cell: TrainCell, keys: Container[str]) -> str:
+def write_certificate(
+    options: argparse.Namespace, replay: Replay, cell: TrainCell, keys: Container[str]
+) -> str:
     """Write the certificate of a right list, by the tie-break that was set or the first that fits;
     returns a note.
     """
+    path = options.certificate
     tie_breaks = [TieBreak(cell.tie_break)] if "tie_break" in keys else fitting_ties(replay)
     if not tie_breaks:
         return f"no certificate {path}: none of our tie-breaks makes all these choices"
@@ -157,7 +169,7 @@ def write_certificate(path: Path, replay: Replay, cell: TrainCell, keys: Contain
     content = certificate.certificate(
         replay.words, replay.merges, tie_breaks[0], cell.min_count, wanted
     )
-    certificate.write(path, content)
+    certificate.write(path, content, overwrite=options.overwrite)
     return f"wrote {path}"
 
 

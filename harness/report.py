@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.common.arguments import Parser
-from harness.common.ending import UNCHANGED, exit_code_of
+from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK, Refusal
-from harness.common.files import write_whole
+from harness.common.outputs import check_output, write_output
 from harness.common.printing import print_stdout
+from harness.records.file import files_read
 from harness.results.page import page
 from harness.results.rows import is_wrong
 from harness.results.selection import DEFAULT_RESULTS, add_record_arguments, chosen_rows
@@ -41,12 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise Refusal(
                 f"cannot write a page into {arguments.output}; pass a file that ends in .html"
             )
+        check_output(arguments.output, files_read(arguments.paths))
         shown = chosen_rows(arguments)
-        write_whole(arguments.output, page(shown, arguments.relative_to).encode())
+        write_output(arguments.output, page(shown, arguments.relative_to).encode())
         print_stdout(f"wrote {arguments.output}")
         return MISMATCH if is_wrong(shown) else OK
 
-    return exit_code_of(command, UNCHANGED)
+    return exit_code_of(command)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,13 @@ from pathlib import Path
 from rich.console import Console
 
 from harness.common.arguments import Parser
-from harness.common.ending import UNCHANGED, exit_code_of
+from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK
 from harness.common.escape import frame_to_csv
-from harness.common.files import write_whole
+from harness.common.outputs import check_output, write_output
 from harness.common.printing import print_stderr
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
+from harness.records.file import files_read
 from harness.results.export import hyperfine
 from harness.results.frame import frame_of
 from harness.results.latex import sheet_to_latex
@@ -146,10 +147,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.compare is not None and options.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
 
-    return exit_code_of(lambda: command(options), UNCHANGED)
+    return exit_code_of(lambda: command(options))
 
 
 def command(options: argparse.Namespace) -> int:
+    if options.output is not None:
+        check_output(options.output, files_read(options.compare or options.paths))
     if options.compare is not None:
         left, right = (records_of([path], options.all) for path in options.compare)
         sheet, is_bad = compared(left, right, options.compare, options.allow_different)
@@ -209,7 +212,7 @@ def _write(text: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text)
     else:
-        write_whole(output, text.encode(errors="replace"))
+        write_output(output, text.encode(errors="replace"))
 
 
 def markdown(sheets: Sequence[Sheet]) -> str:

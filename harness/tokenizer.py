@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.common.arguments import Parser
-from harness.common.ending import UNCHANGED, exit_code_of
+from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.common.outputs import check_output, files_at
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
 from harness.common.registry import (
@@ -27,15 +28,15 @@ from harness.common.registry import (
     use_folder,
 )
 from harness.common.units import count_text, no_pair_text
-from harness.corpora.texts import blocks, text
-from harness.tokenizers.folder import FILES_OF, NEW_IDS, check_free, check_place, save
+from harness.corpora.texts import blocks, named_inputs, text
+from harness.tokenizers.folder import FILES, FILES_OF, NEW_IDS, check_free, check_place, save
 from harness.tokenizers.learned import with_end
 from harness.tokenizers.mixed import mixed_parts
 from harness.tokenizers.model import Tokenizer, load
 from harness.tokenizers.plain import decoded_texts
 from harness.tokenizers.reading import ids_in_file
 from harness.tokenizers.training import train, train_new_from_iterator
-from harness.tokenizers.writing import BIN, NPY
+from harness.tokenizers.writing import BIN, NPY, outputs_of_ids
 
 if TYPE_CHECKING:
     from harness.common.sheet import Sheet
@@ -65,7 +66,7 @@ TOKENIZER = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
-    return exit_code_of(lambda: command(options), UNCHANGED)
+    return exit_code_of(lambda: command(options))
 
 
 def command(options: argparse.Namespace) -> int:
@@ -132,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         metavar="FILE",
         type=Path,
-        help="where to write them: a NumPy array (.npy), or the bare numbers (.bin) with a .json",
+        help="where to write them: a NumPy array (.npy), or the bare numbers (.bin) with a .bin.json",
     )
     command.add_argument("--overwrite", action="store_true", help="replace that file")
     command.add_argument("--threads", metavar="N", type=int, default=1)
@@ -272,9 +273,11 @@ KEYWORDS = (
 
 
 def _train(options: argparse.Namespace) -> None:
-    check_place(options.save, options.overwrite)
-    size = parse_vocab_size(options.vocab_size)
     source = options.given[0] if len(options.given) == 1 else list(map(Path, options.given))
+    inputs = named_inputs(source, options.set)
+    inputs += files_at(options.extend, options.seeds, options.protected)
+    check_place(options.save, inputs, overwrite=options.overwrite)
+    size = parse_vocab_size(options.vocab_size)
     how = {name: getattr(options, name) for name in KEYWORDS}
     how |= {"special_tokens": special_tokens(options), "settings": options.set}
     if options.eos not in (None, *how["special_tokens"]):
@@ -287,7 +290,7 @@ def _train(options: argparse.Namespace) -> None:
         is_free = options.veto == options.protected == "none"
         fewer += "" if is_free else ", or the veto forbids it"
     ended = Tokenizer(with_end(tokenizer.learned, options.eos), tokenizer.origin)
-    save_and_report(ended, options.save, fewer)
+    save_and_report(ended, options.save, fewer, overwrite=options.overwrite)
 
 
 def option(name: str, value: object) -> str:
@@ -311,13 +314,8 @@ def special_tokens(options: argparse.Namespace, default: str = "<|endoftext|>") 
     return tokens
 
 
-def save_and_report(
-    tokenizer: Tokenizer,
-    folder: Path,
-    remark: str = "",
-    new_ids: Mapping[int, int] | None = None,
-) -> None:
-    notes = save(folder, tokenizer.learned, tokenizer.origin, overwrite=True, new_ids=new_ids)
+def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "", **how: Any) -> None:
+    notes = save(folder, tokenizer.learned, tokenizer.origin, **how)
     print_stdout(
         "\n".join([f"saved {folder}: {count_text(len(tokenizer))} tokens{remark}", *notes])
     )
@@ -328,9 +326,9 @@ def _cut(options: argparse.Namespace) -> None:
     sizes = list(map(parse_vocab_size, options.vocab_size.split(",")))
     smaller = {options.output / str(size): tokenizer.cut(size) for size in sizes}
     for folder in smaller:
-        check_free(folder, options.overwrite)
+        check_free(folder, files_at(options.given), overwrite=options.overwrite)
     for folder, cut in smaller.items():
-        save_and_report(cut, folder)
+        save_and_report(cut, folder, overwrite=options.overwrite)
         report_moved(tokenizer, cut)
 
 
@@ -351,7 +349,9 @@ def _prune(options: argparse.Namespace) -> None:
 
     at_least("--at-least", options.at_least)
     if options.output is not None:
-        check_place(options.output, options.overwrite)
+        inputs = files_at(options.given, options.keep)
+        inputs += [path for data in options.data for path in named_inputs(data, options.set)]
+        check_place(options.output, inputs, overwrite=options.overwrite)
     keep = [] if options.keep == "none" else tokens_in("keep", options.keep)
     tokenizer = load(options.given)
     tokens = [*tokenizer.special_tokens] or None
@@ -368,7 +368,8 @@ def _prune(options: argparse.Namespace) -> None:
         return
 
     same, parts = check_texts(tokenizer, pruning, texts)
-    save_and_report(pruning.tokenizer, options.output, new_ids=pruning.new_ids)
+    how = {"overwrite": options.overwrite, "new_ids": pruning.new_ids}
+    save_and_report(pruning.tokenizer, options.output, **how)
     print_stdout(
         f"removed {count}; {count_text(same)} of {count_text(parts)} parts of the text hold none of them, "
         f"and have the same tokens as before\n"
@@ -391,6 +392,8 @@ def _encode(options: argparse.Namespace) -> None:
         print_stdout(" ".join(map(str, ids)))
         return
 
+    for path in outputs_of_ids(options.output):
+        check_output(path, files_at(options.given))
     array = tokenizer.encode_file(
         options.data,
         options.output,
@@ -434,6 +437,7 @@ def _convert(options: argparse.Namespace) -> None:
         tokens = {text: int(number) for text, _, number in parted}
     tokenizer, folder = load(options.given, pattern=pattern, special_tokens=tokens), options.output
     ended = with_end(tokenizer.learned, options.eos)
+    check_output(folder, files_at(options.given), names=FILES)
     notes = save(folder, ended, tokenizer.origin, overwrite=options.overwrite, form=options.to)
     written = ", ".join(name for name in FILES_OF[options.to] if (folder / name).exists())
     print_stdout(

@@ -13,15 +13,18 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.printing import print_stderr
 
 ELSEWHERE = "choose another place with --output"
+OVERWRITE = "overwrite=true or --overwrite"
 # how long an empty temporary folder is left alone: its command may not have locked it yet
 JUST_STARTED_SECONDS = 60
-CURRENT_FOLDER, BOTH_WAYS = -100, 2  # AT_FDCWD and RENAME_EXCHANGE, of Linux
+CURRENT_FOLDER, NO_REPLACE, EXCHANGE = -100, 1, 2  # AT_FDCWD and flags of renameat2, of Linux
+UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
 def path_named(name: str | os.PathLike[str]) -> Path:
@@ -89,9 +92,7 @@ def sync(*paths: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes, instead: str = ELSEWHERE) -> None:
-    """Write a file and its folders. Raises Refusal, with what to do instead, if that is not
-    possible.
-    """
+    """Write a file and its folders. Raises Refusal as `whole_files`."""
     with whole_file(path, instead) as part:
         part.write_bytes(content)
 
@@ -110,38 +111,118 @@ def folder_for(what: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def whole_file(path: Path, instead: str = ELSEWHERE, *, lasting: bool = True) -> Iterator[Path]:
-    """A name for a file or folder, renamed to `path` if the block succeeds. Raises Refusal as
-    `write_whole` does.
+def whole_file(path: Path, instead: str = ELSEWHERE) -> Iterator[Path]:
+    """A name for a file or folder, renamed to `path` if the block succeeds, as `whole_files`."""
+    with whole_files([path], instead) as folder:
+        yield folder / path.name
 
-    The name is in a hidden folder beside `path`; one that stays there was left by a killed process.
-    What is `lasting` is on disk before this returns.
+
+@contextlib.contextmanager
+def whole_files(
+    paths: Sequence[Path], instead: str = ELSEWHERE, *, replace: bool = True
+) -> Iterator[Path]:
+    """A folder for files that are put at these paths of one folder if the block succeeds: all or
+    none, on disk with their names. A second file describes the first, so an old one goes first.
+
+    Raises Refusal, with what to do instead, if they cannot be written, or if one exists and
+    `replace` is false.
     """
+    beside = paths[0].parent
+    outdated: list[Step] = [(path, None) for path in paths[1:]]
     try:
-        with folder_for(path.parent):
-            folder = Path(tempfile.mkdtemp(prefix=".", dir=path.parent))
-            try:
-                part = folder / path.name
-                yield part
+        with folder_for(beside), temporary_folder(beside) as folder:
+            yield folder
 
-                if lasting:
-                    sync(part, *part.rglob("*"))
-                put_in_place(part, path)
-                if lasting:
-                    sync(path.parent)
-            finally:
-                shutil.rmtree(folder)
+            sync(*folder.rglob("*"))
+            place([*outdated, *((path, folder / path.name) for path in paths)], replace=replace)
+            sync_names(beside)
     except OSError as error:
-        raise Refusal(f"cannot write {path} ({reason(error)}); {instead}", UNMEASURED) from error
+        raise Refusal(
+            f"cannot write {paths[0]} ({reason(error)}); {instead}", UNMEASURED
+        ) from error
 
 
-def put_in_place(part: Path, path: Path) -> None:
-    """Rename; of a folder that another run has made in the meantime, the other one stays."""
+Step = tuple[Path, Path | None]
+"""A path, and the new file or folder that is renamed to it; None takes away what is there."""
+
+
+def place(steps: Sequence[Step], *, replace: bool = True) -> None:
+    """Take these steps, or none of them: if one fails, those before it are undone.
+
+    Raises Refusal for a path that exists, unless `replace` is true.
+    """
+    spare = next(part.parent for _, part in steps if part is not None)
+    with contextlib.ExitStack() as undo:
+        for path, part in steps:
+            is_there = replace and os.path.lexists(path)
+            if part is None:
+                if is_there:
+                    old = spare / f"{path.name}.old"
+                    path.rename(old)
+                    undo.callback(old.rename, path)
+            elif is_there:
+                exchange(part, path)
+                undo.callback(exchange, part, path)
+            else:
+                rename_new(part, path)
+                undo.callback(path.rename, part)
+        undo.pop_all()
+
+
+def rename_new(part: Path, path: Path) -> None:
+    """Rename to a path that is free. Raises Refusal if it is not."""
     try:
-        part.replace(path)
-    except OSError:
-        if not (part.is_dir() and path.is_dir()):
+        rename_with(NO_REPLACE, part, path)
+    except OSError as error:
+        if error.errno == errno.EEXIST or (error.errno in UNSUPPORTED and os.path.lexists(path)):
+            raise exists_already(path) from error
+        if error.errno not in UNSUPPORTED:
             raise
+        part.rename(path)
+
+
+def exists_already(path: Path, what: str = "exists already") -> Refusal:
+    return Refusal(f"{path} {what}; replace it with {OVERWRITE}, or choose another place")
+
+
+def rename_with(flag: int, part: Path, path: Path) -> None:
+    """Rename by renameat2. Raises OSError, with an error of UNSUPPORTED if the system or its file
+    system has no such thing.
+    """
+    import ctypes  # late, as few commands need it
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    names = (CURRENT_FOLDER, os.fsencode(part), CURRENT_FOLDER, os.fsencode(path))
+    if call is None or call(*names, flag) != 0:
+        number = errno.ENOSYS if call is None else ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(path))
+
+
+def exchange(new: Path, old: Path) -> None:
+    """Put a file or a folder in the place of another, which takes its name: in one step where the
+    system can.
+    """
+    shutil.copymode(old, new)
+    try:
+        rename_with(EXCHANGE, new, old)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+        aside = new.with_name(f"{new.name}.old")
+        with contextlib.ExitStack() as undo:
+            old.rename(aside)
+            undo.callback(aside.rename, old)
+            new.rename(old)
+            undo.pop_all()
+        aside.rename(new)
+
+
+def sync_names(folder: Path) -> None:
+    """Wait until the disk has the names in a folder. The files are in place: a failure is a note."""
+    try:
+        sync(folder)
+    except OSError as error:
+        print_stderr(f"{folder}: the disk has not confirmed the new names ({reason(error)})")
 
 
 def copy_tree(source: Path, target: Path) -> None:
@@ -155,22 +236,6 @@ def copy_tree(source: Path, target: Path) -> None:
         else:
             copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copied)
-
-
-def exchange(new: Path, old: Path) -> None:
-    """Put a folder in the place of another, which takes its name: in one step where the system can."""
-    import ctypes  # late, as few commands need it
-
-    if not old.exists():
-        new.rename(old)
-        return
-
-    shutil.copymode(old, new)
-    swap = getattr(ctypes.CDLL(None), "renameat2", None)
-    names = (CURRENT_FOLDER, bytes(new), CURRENT_FOLDER, bytes(old))
-    if swap is None or swap(*names, BOTH_WAYS) != 0:
-        old.rename(new.with_name(f"{new.name}.old"))
-        new.rename(old)
 
 
 def make_results_folder(folder: Path) -> None:
@@ -193,27 +258,35 @@ TEMPORARY = "bpe-harness-tmp-"
 
 
 @contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
+def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
     """A folder that is removed at the end, whatever is in it; or by a later command, if this
-    process is killed.
+    process is killed. One in a `parent` is hidden.
     """
-    remove_abandoned()
-    folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
+    where = Path(tempfile.gettempdir()) if parent is None else parent
+    prefix = TEMPORARY if parent is None else f".{TEMPORARY}"
+    remove_abandoned(where, prefix)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=where))
     lock = open_safely(folder, os.O_DIRECTORY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
     finally:
-        remove_tree(folder)
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):  # a later command does it
+            remove_tree(folder)
         os.close(lock)
 
 
 @functools.cache
-def remove_abandoned() -> None:
+def remove_abandoned(where: Path, prefix: str) -> None:
     """Remove the folders that no process has locked; once per process."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
+    try:
+        found = list(where.glob(f"{prefix}*"))
+    except OSError:  # whoever wants to write there is told
+        return
+    for folder in found:
         # another user's, locked, just being removed, or not a folder
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
             is_young = time.time() - folder.stat().st_mtime < JUST_STARTED_SECONDS
             if is_young and not any(folder.iterdir()):
                 continue

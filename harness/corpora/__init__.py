@@ -18,9 +18,9 @@ from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import cards
 from harness.corpora.files import CorpusFile, Part, card_slice, digest_of
-from harness.corpora.local import local_corpus
+from harness.corpora.local import local_corpus, named_places
 
-__all__ = ["CorpusFile", "Part", "digest_of", "is_table", "prepare"]
+__all__ = ["CorpusFile", "Part", "digest_of", "inputs_of", "is_table", "prepare"]
 
 
 def prepare(
@@ -62,6 +62,17 @@ def prepare(
         facts=facts,
     )
     return card_slice(whole, card, special_tokens)
+
+
+def inputs_of(card: Mapping[str, Any]) -> list[Path]:
+    """The files of this machine that a card reads, and the folders that it reads whole: no output
+    may go there.
+    """
+    if card["path"] is not None:
+        return named_places(card["path"])
+    if card["source"]["kind"] not in cards.FETCHED:
+        return []
+    return [cache.place(cards.fetched_kind(card["name"]), card["name"])]
 
 
 def is_table(card: Mapping[str, Any]) -> bool:

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.common import cache, files, registry
+from harness.common import cache, registry
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, override
 from harness.common.escape import terminal_text
+from harness.common.outputs import check_output, output_file
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.units import bytes_text
 from harness.corpora import prepare
@@ -170,12 +171,16 @@ def counts(arguments: argparse.Namespace) -> None:
     """
     from harness.proof.certificate import table_lines
     from harness.runs.counting import words_of  # late, as Hydra is slow to import
-    from harness.runs.plan import only_cell
+    from harness.runs.plan import plan_of_words
 
+    path = arguments.parquet or arguments.text or arguments.table
     if arguments.parquet is not None:
         extra("pyarrow", "Parquet")
     try:
-        words, manifest = words_of(*only_cell(arguments.name, arguments.set))
+        plan = plan_of_words(arguments.name, arguments.set)
+        if path is not None:
+            check_output(path, plan.inputs)
+        words, manifest = words_of(plan.cells[0], plan.settings)
     except Refusal as refusal:
         raise refusal.with_options(set_option) from refusal
     if arguments.min_count > 1:
@@ -185,12 +190,11 @@ def counts(arguments: argparse.Namespace) -> None:
         manifest = exchange.facts(words)
 
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
-    path = arguments.parquet or arguments.text or arguments.table
     if path is None:
         sys.stdout.writelines(lines_of(words))
         print_stderr(facts)
         return
-    with files.whole_file(path, "choose another file") as temporary:
+    with output_file(path, plan.inputs, instead="choose another file") as temporary:
         if arguments.text is not None:
             temporary.write_text("".join(lines_of(words)))
         elif arguments.table is not None:

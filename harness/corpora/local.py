@@ -233,6 +233,17 @@ def named_files(path: Any, behind: Callable[[str], list[Any]] | None) -> list[An
     return [spooled(path) if is_stream(path) else Path(path) for path in paths]
 
 
+def named_places(path: Any) -> list[Path]:
+    """What `path` may name on this machine: files, and folders that are read whole."""
+    names = split_list(path, "data.path") if isinstance(path, str) and is_list(path) else path
+    places: list[str] = []
+    for name in map(str, names if isinstance(names, list) else [names]):
+        expanded = os.path.expanduser(name)  # noqa: PTH111
+        matching = glob.glob(expanded, recursive=True)  # noqa: PTH207
+        places += [name, expanded, *filter(os.path.isfile, matching)]
+    return list(map(Path, places))
+
+
 def is_stream(path: str | Path) -> bool:
     """Whether a path means another file, or nothing, in another process: /dev/stdin, /dev/fd/N and
     what is below /proc.

@@ -9,13 +9,14 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from harness.common.cards import DataCard, fitted
 from harness.common.errors import Refusal
 from harness.common.progress import bar
 from harness.common.registry import parse_value
-from harness.corpora import prepare
+from harness.corpora import inputs_of, prepare
 from harness.corpora.cards import card_of
 from harness.corpora.files import CorpusFile
 from harness.corpora.formats import Form
@@ -66,6 +67,11 @@ def card_named(source: Source, settings: Sequence[str] = ()) -> dict[str, Any]:
         part[name] = parse_value(value, f"--set {key}")
     fitted(card, DataCard, "--set data.", "correct this value")
     return card
+
+
+def named_inputs(source: Source, settings: Sequence[str] = ()) -> list[Path]:
+    """The files and whole folders that a source names."""
+    return inputs_of(card_named(source, settings))
 
 
 def is_name(text: str) -> bool:

@@ -28,7 +28,8 @@ from harness.common import registry
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import Refusal
-from harness.common.files import temporary_folder, write_whole
+from harness.common.files import temporary_folder
+from harness.common.outputs import check_output, write_output
 from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
 from harness.gate import evidence as store
@@ -104,6 +105,8 @@ def judge_change(options: argparse.Namespace) -> int:
                 "targets, --card, --tiers, --base-target and --concurrent have no effect with "
                 "--replay; remove them"
             )
+        written = [store.VERDICT, store.SUMMARY]
+        check_output(options.output, [store.evidence_file(options.replay)], names=written)
         evidence = store.read_evidence(options.replay)
         card = stored_card(evidence.question["card"], options.overrides)
         evidence.question["card"] = msgspec.to_builtins(card)
@@ -118,7 +121,7 @@ def judge_change(options: argparse.Namespace) -> int:
             (store.VERDICT, content),
             (store.SUMMARY, summary_of(verdict, evidence)),
         ):
-            write_whole(options.output / name, text.encode())
+            write_output(options.output / name, text.encode())
 
     if options.accept and options.format != "junit":
         accepted = [

@@ -22,7 +22,8 @@ import msgspec
 
 from harness.common import errors
 from harness.common.errors import Refusal
-from harness.common.files import ELSEWHERE, write_whole
+from harness.common.files import ELSEWHERE
+from harness.common.outputs import check_output, write_output
 from harness.records.file import Joined, Record
 from harness.records.lines import FILE_NAME, RecordFile, read_lines
 from harness.records.log import RunLog
@@ -106,6 +107,7 @@ def evidence_of(lines: Joined) -> Evidence | None:
 def new_log(folder: Path, started: str, question: GateQuestion) -> RunLog:
     """Start the records of a gate that runs now. Raises Refusal if the folder has other records."""
     path = folder / FILE_NAME
+    check_output(folder, names=[FILE_NAME, VERDICT, SUMMARY])
     if path.exists() and not is_of_a_gate(path):
         raise Refusal(f"{path} has records of other measurements; {ELSEWHERE}")
 
@@ -125,9 +127,14 @@ def is_of_a_gate(path: Path) -> bool:
     return all(run.question for run in runs)
 
 
+def evidence_file(path: Path) -> Path:
+    """The records of a gate: a file, or the one in its output folder."""
+    return path / FILE_NAME if path.is_dir() else path
+
+
 def read_evidence(path: Path) -> Evidence:
     """Read the records of a gate. Raises Refusal if there are none."""
-    path = path / FILE_NAME if path.is_dir() else path
+    path = evidence_file(path)
     if not path.exists():
         message = f"cannot read {path} (no such file); pass --replay a gate's output"
         raise Refusal(message, errors.UNMEASURED)
@@ -173,7 +180,7 @@ def accept(path: Path, records: Sequence[Record]) -> None:
             snapshot.counters.setdefault(variant, {})[corpus] = tallies
 
     content = json.dumps(msgspec.to_builtins(snapshot), indent=1, sort_keys=True) + "\n"
-    write_whole(path, content.encode(), "make its folder writable")
+    write_output(path, content.encode(), instead="make its folder writable")
 
 
 # Changes that are accepted on purpose

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from harness.common import files
-from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.errors import Refusal
+from harness.common.outputs import write_output
 from variants.contract import Merge, TieBreak, WordCounts
 
 
@@ -60,26 +59,15 @@ def digest_line(content: bytes) -> bytes:
     return b"sha256 %b\n" % hashlib.sha256(content).hexdigest().encode()
 
 
-def check_writable(path: Path, is_plain: bool, overwrite: bool) -> None:
-    """Raise Refusal, before anything is trained, if the training is not plain, or no certificate can
-    be written there.
-    """
+def check_plain(is_plain: bool) -> None:
+    """Raise Refusal, before anything is trained, if the training is not plain."""
     if not is_plain:
         raise Refusal(
             "a certificate is of plain training: leave out certificate, or extend, veto, seeds and protected"
         )
-    if path.exists() and (path.is_dir() or not overwrite):
-        raise Refusal(f"{path} exists; remove it, or choose another file")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path.parent).close()
-    except OSError as error:
-        raise Refusal(
-            f"cannot write {path} ({reason(error)}); choose another file", UNMEASURED
-        ) from error
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes, *, overwrite: bool) -> None:
     """Write a certificate, compressed if its name ends in .gz. Raises Refusal if that fails."""
     packed = gzip.compress(content, mtime=0) if path.suffix == ".gz" else content
-    files.write_whole(path, packed, "choose another file")
+    write_output(path, packed, overwrite=overwrite, instead="choose another file")

@@ -20,7 +20,7 @@ from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal, extra
 from harness.common.escape import frame_to_csv
-from harness.common.files import whole_file
+from harness.common.outputs import check_output, output_file
 from harness.common.printing import print_stdout
 from harness.common.units import count_text, counted_text
 from harness.records.file import (
@@ -127,12 +127,14 @@ def export(paths: Sequence[Path], output: Path) -> int:
         raise Refusal(
             f"cannot tell a format from {output.name}; end it with one of {', '.join(FORMATS)}"
         )
-    records = read_records(record_files(paths))
+    files = record_files(paths)
+    check_output(output, files)
+    records = read_records(files)
     if not records:
         folders = ", ".join(map(str, paths))
         raise Refusal(f"no records in {folders}; python -m harness makes some", UNMEASURED)
 
-    with whole_file(output, "pass another file") as part:
+    with output_file(output, files, instead="pass another file") as part:
         if output.suffix == ".json":
             plain = [dict(record) for record in records]
             part.write_text(json.dumps(plain, ensure_ascii=False, indent=1) + "\n")

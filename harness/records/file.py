@@ -111,17 +111,22 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
     Raises Refusal for a file that cannot be read.
     """
     records: list[Record] = []
-    for path in map(Path, paths):
-        files = [path / name for name in (PACKED, FILE_NAME) if (path / name).exists()] or [
-            path / FILE_NAME
-        ]
-        for file in files if path.is_dir() else [path]:
-            joined = Joined()
-            sound_lines(file, joined)
-            unfinished = joined.unfinished()
-            for record in joined.records():
-                records.append(replace(record, unfinished=record.run.run in unfinished))
+    for file in files_read(paths):
+        joined = Joined()
+        sound_lines(file, joined)
+        unfinished = joined.unfinished()
+        for record in joined.records():
+            records.append(replace(record, unfinished=record.run.run in unfinished))
     return records
+
+
+def files_read(paths: Iterable[Path | str]) -> list[Path]:
+    """These files, and the files of records in these folders."""
+    files: list[Path] = []
+    for path in map(Path, paths):
+        names = [path / name for name in (PACKED, FILE_NAME) if (path / name).exists()]
+        files += (names or [path / FILE_NAME]) if path.is_dir() else [path]
+    return files
 
 
 def joined_lines(path: Path, joined: Joined) -> Iterator[tuple[str, bytes, Line | str]]:

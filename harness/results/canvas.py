@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.escape import html_text, terminal_lines
-from harness.common.files import write_whole
+from harness.common.outputs import write_output
 from harness.results.notes import at_most
 from harness.results.rows import AT_LEAST, MEASURED, Time
 from harness.results.writing import TOTAL, Value, number_tick
@@ -348,7 +348,7 @@ def check_suffix(path: Path) -> None:
 def save_figure(figure: Figure, path: Path) -> None:
     """Write the figure as its suffix says."""
     suffix = path.suffix.lower()
-    write_whole(path, svg_of(figure).encode() if suffix == ".svg" else _rendered(figure, suffix))
+    write_output(path, svg_of(figure).encode() if suffix == ".svg" else _rendered(figure, suffix))
 
 
 def _rendered(figure: Figure, suffix: str) -> bytes:

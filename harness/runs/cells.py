@@ -340,6 +340,8 @@ class Plan(NamedTuple):
 
     tasks: list[Task]
     settings: Settings
+    inputs: Sequence[Path] = ()
+    """The files and whole folders of the user that it reads."""
 
     @property
     def cells(self) -> list[TrainCell]:

@@ -20,6 +20,7 @@ from harness.common.cards import PatternCard
 from harness.common.configuration import HarnessConfig, LimitsConfig
 from harness.common.errors import Refusal
 from harness.common.escape import terminal_text
+from harness.common.outputs import files_at
 from harness.common.printing import print_stdout
 from harness.common.registry import (
     EXTENDS,
@@ -67,12 +68,17 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
         raise Refusal(f"{WHOLE_COMMAND} hold for the whole command; give each one value")
 
     cells: list[TrainCell] = []
+    inputs: list[Path] = []
     for config in configs:
         cells += cells_of(config)
+        values = config.values
+        inputs += corpora.inputs_of(values.data)
+        inputs += files_at(values.extend, values.seeds, values.protected)
     redacted = tuple(map(redacted_override, overrides))
     return Plan(
         make_tasks(without_idle_threads(with_distinct_names(cells))),
         settings.pop()._replace(overrides=redacted),
+        tuple(dict.fromkeys(inputs)),
     )
 
 
@@ -84,9 +90,8 @@ def planned(overrides: Sequence[str]) -> Plan:
     return make_plan(compose(overrides), overrides)
 
 
-def only_cell(data: str | None, overrides: Sequence[str]) -> tuple[TrainCell, Settings]:
-    """The cell that other commands take their words from, and its settings; `data` is a card's
-    name, or else a file.
+def plan_of_words(data: str | None, overrides: Sequence[str]) -> Plan:
+    """The plan that other commands take their words from; `data` is a card's name, or else a file.
 
     Raises Refusal for overrides that read several corpora.
     """
@@ -97,7 +102,7 @@ def only_cell(data: str | None, overrides: Sequence[str]) -> tuple[TrainCell, Se
     plan = planned([*named, *overrides])
     if len({cell.reading.key for cell in plan.cells}) != 1:
         raise Refusal("pass one data set at a time, read in one way")
-    return plan.cells[0], plan.settings
+    return plan
 
 
 def redacted_override(override: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.common import cache
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.common.files import copy_tree, remove_tree, sync, temporary_folder
+from harness.common.files import copy_tree, remove_tree, temporary_folder
 from harness.common.printing import print_stderr
 from harness.common.units import count_text, counted_text
 from harness.proof import BY_DESIGN, PROVED
@@ -159,7 +159,7 @@ def run_stages(
     """Run the first stage, then the second on top of it, and show the records of both. Returns the
     exit code.
     """
-    from harness.tokenizers.folder import check_free  # late, as few runs save anything
+    from harness.tokenizers.folder import check_free, new_folder  # late, as few runs save any
 
     if len(configs) > 1 or configs[0].values.instances:
         raise Refusal(
@@ -175,7 +175,7 @@ def run_stages(
     saved = cache.folder("stages", digest(list(arguments))) / "first_stage"
     beside = None if values.save is None else Path(values.save, "first_stage")
     if beside is not None:
-        check_free(beside, values.overwrite)
+        check_free(beside, overwrite=values.overwrite)
     records: list[Record] = []
     notes: list[str] = []
 
@@ -197,8 +197,8 @@ def run_stages(
         lambda measured, lines: show([*records, *measured], [*notes, *lines]),
     )
     if beside is not None:  # not before the end, so that an interrupted command can go on
-        copy_tree(saved, beside)
-        sync(beside, *beside.rglob("*"), beside.parent)
+        with new_folder(beside, overwrite=values.overwrite) as part:
+            copy_tree(extended, part)
     return code
 
 

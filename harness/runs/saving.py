@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.common.outputs import check_output, check_writable
 from harness.proof import PROVED, WRONG
-from harness.runs.cells import Reading, Settings, TrainCell
+from harness.records.lines import ELSEWHERE, FILE_NAME
+from harness.runs.cells import Plan, Reading, Settings, TrainCell
 from harness.runs.jobs import Trained
 from variants.contract import TieBreak, WordCounts
 
@@ -25,12 +27,55 @@ class Outputs(NamedTuple):
     certificates: Mapping[str, Path]
 
 
-def outputs_of(cells: Sequence[TrainCell], settings: Settings, attempt: int) -> Outputs:
-    """The outputs of a run. Raises Refusal if one cannot be written, or holds what this run has not
-    saved.
+def outputs_of(plan: Plan) -> Outputs:
+    """The outputs of a run. Raises Refusal if one would replace an input, or could not be checked
+    by others.
     """
-    folders = output_folders(cells, settings, attempt)
-    return Outputs(folders, certificate_files(cells, settings, attempt))
+    cells, settings = plan.cells, plan.settings
+    check_output(settings.results, plan.inputs, names=[FILE_NAME], instead=ELSEWHERE)
+    folders: dict[str, Path] = {}
+    if settings.save is not None:
+        from harness.tokenizers.folder import FILES
+        from harness.tokenizers.learned import check_spellings
+
+        folders = places(cells, settings.save)
+        for cell in cells:
+            check_spellings(cell.reading.corpus.special_tokens)
+            check_output(folders[cell.key], plan.inputs, names=FILES)
+
+    certificates: dict[str, Path] = {}
+    if settings.certificate is not None:
+        from harness.proof.certificate import check_plain
+
+        certificates = places(cells, settings.certificate, ".certificate.gz")
+        for cell in cells:
+            check_plain(cell.extension is None)
+            check_output(certificates[cell.key], plan.inputs)
+    return Outputs(folders, certificates)
+
+
+def places(cells: Sequence[TrainCell], path: Path, suffix: str = "") -> dict[str, Path]:
+    """Where something of each cell goes, by the cell's key: to `path`, or if there are several
+    below it.
+    """
+    if len(cells) == 1:
+        return {cells[0].key: path}
+    return {key: path / f"{name}{suffix}" for key, name in folder_names(cells).items()}
+
+
+def check_free_outputs(outputs: Outputs, settings: Settings, attempt: int) -> None:
+    """Raises Refusal if an output cannot be written, or is there and this run has not saved it."""
+    if settings.save is not None:
+        from harness.tokenizers.folder import check_free, check_place
+        from harness.tokenizers.forms import MANIFEST
+
+        for folder in outputs.tokenizers.values():
+            is_own = attempt > 1 and (folder / MANIFEST).is_file()
+            check_free(folder, overwrite=settings.overwrite or is_own)
+        check_place(settings.save, overwrite=True)
+    for path in outputs.certificates.values():
+        check_output(path, overwrite=settings.overwrite or attempt > 1)
+        check_writable(path, "choose another file")
 
 
 def save_outputs(
@@ -44,56 +89,8 @@ def save_outputs(
     if cell.key in outputs.tokenizers:
         notes += save_tokenizer(trained, outputs.tokenizers[cell.key], overwrite)
     if cell.key in outputs.certificates and (words := words_of(cell.reading)) is not None:
-        notes += save_certificate(trained, words, outputs.certificates[cell.key])
+        notes += save_certificate(trained, words, outputs.certificates[cell.key], overwrite)
     return notes
-
-
-def output_folders(cells: Sequence[TrainCell], settings: Settings, attempt: int) -> dict[str, Path]:
-    """Return the folder of each cell's tokenizer by the cell's key; none without save=FOLDER.
-
-    Raises Refusal if that cannot be written, or holds what this run has not saved.
-    """
-    save = settings.save
-    if save is None:
-        return {}
-
-    from harness.tokenizers.folder import check_free, check_place
-    from harness.tokenizers.forms import MANIFEST
-    from harness.tokenizers.learned import check_spellings
-
-    for cell in cells:
-        check_spellings(cell.reading.corpus.special_tokens)
-    folders = {cells[0].key: save}
-    if len(cells) > 1:
-        folders = {key: save / name for key, name in folder_names(cells).items()}
-    for folder in folders.values():
-        if attempt == 1 or not (folder / MANIFEST).is_file():
-            check_free(folder, settings.overwrite)
-    check_place(save, overwrite=True)
-    return folders
-
-
-def certificate_files(
-    cells: Sequence[TrainCell], settings: Settings, attempt: int
-) -> dict[str, Path]:
-    """Where the certificate of each cell goes, by the cell's key; none without certificate=FILE.
-
-    Raises Refusal if one is there already, or could not be checked by others.
-    """
-    path = settings.certificate
-    if path is None:
-        return {}
-
-    from harness.proof import certificate
-
-    paths = {cells[0].key: path}
-    if len(cells) > 1:
-        names = folder_names(cells)
-        paths = {key: path / f"{name}.certificate.gz" for key, name in names.items()}
-    for cell in cells:
-        may_replace = settings.overwrite or attempt > 1
-        certificate.check_writable(paths[cell.key], cell.extension is None, may_replace)
-    return paths
 
 
 def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
@@ -147,7 +144,7 @@ def save_tokenizer(trained: Trained, folder: Path, overwrite: bool) -> list[str]
     return [f"saved {folder}: {written}", *notes]
 
 
-def save_certificate(trained: Trained, words: WordCounts, path: Path) -> list[str]:
+def save_certificate(trained: Trained, words: WordCounts, path: Path, overwrite: bool) -> list[str]:
     """Write what others need to check merges that were proved; returns notes."""
     from harness.proof import certificate
 
@@ -162,5 +159,5 @@ def save_certificate(trained: Trained, words: WordCounts, path: Path) -> list[st
     content = certificate.certificate(
         words, trained.merges, tie_break, cell.min_count, cell.num_merges
     )
-    certificate.write(path, content)
+    certificate.write(path, content, overwrite=overwrite)
     return [f"wrote {path}"]

@@ -26,7 +26,7 @@ from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task
 from harness.runs.imports import ImportedFiles
 from harness.runs.jobs import Lines
 from harness.runs.resume import open_log
-from harness.runs.saving import Outputs, outputs_of
+from harness.runs.saving import Outputs, check_free_outputs, outputs_of
 from harness.worker import exchange
 from variants.contract import WordCounts
 
@@ -138,15 +138,13 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
     """The machine for this run alone, and its log. Raises Refusal if its results cannot be
     written.
     """
-    settings = plan.settings
+    settings, outputs = plan.settings, outputs_of(plan)
     with contextlib.ExitStack() as opened:
         if settings.kind == "time":
             opened.enter_context(timing(settings.concurrent))
-        session = Session(
-            settings, open_log(plan, f"{host(machine())} {python()}", now(), opened), folder
-        )
-        session.outputs = outputs_of(plan.cells, settings, session.log.attempt)
-        yield session
+        log = open_log(plan, f"{host(machine())} {python()}", now(), opened)
+        check_free_outputs(outputs, settings, log.attempt)
+        yield Session(settings, log, folder, outputs)
 
 
 def now() -> str:

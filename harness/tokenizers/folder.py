@@ -8,9 +8,9 @@ another tokenizer among them is noticed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import starmap
@@ -22,9 +22,20 @@ from typing import Any, Literal, SupportsIndex
 import msgspec
 from msgspec.structs import replace
 
+from harness.common.ending import placed
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import exchange, folder_for, path_named, sync
+from harness.common.files import (
+    exchange,
+    exists_already,
+    folder_for,
+    path_named,
+    place,
+    sync,
+    sync_names,
+    temporary_folder,
+)
 from harness.common.foreign import read_json
+from harness.common.outputs import check_output, real_path
 from harness.common.registry import special_texts
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (
@@ -72,6 +83,7 @@ ORIGIN = (
     "pruned_from",
 )
 """The keys of a manifest that tell where a tokenizer comes from."""
+HAS_ONE = "has a tokenizer already"
 OF_TIKTOKEN = "tiktoken:"
 RANKS_ENDING = ".tiktoken"
 Pattern = str | EllipsisType | None
@@ -97,7 +109,7 @@ def save(
     other ids is left out. Raises Refusal if the one form cannot hold the tokenizer, if the folder
     cannot be written, or has these files and `overwrite` is false.
     """
-    check_free(folder, overwrite)
+    check_free(folder, overwrite=overwrite)
     if form == "gpt2":
         forms.check_one_id(learned, VOCAB)
         if learned.ignore_merges:
@@ -135,7 +147,7 @@ def save(
             f"these files lack the pattern and the special tokens: the pattern is {learned.pattern!r}"
         )
 
-    with new_folder(folder) as part:
+    with new_folder(folder, overwrite=overwrite) as part:
         for name, content in contents.items():
             (part / name).write_bytes(content)
     return notes
@@ -175,57 +187,67 @@ def manifest(learned: Learned, origin: Mapping[str, Any], contents: Mapping[str,
     return json_text({**msgspec.to_builtins(facts), **origin})
 
 
-def check_free(folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that has a tokenizer, naming it, unless it may be overwritten."""
+def check_free(folder: Path, inputs: Sequence[Path] = (), *, overwrite: bool) -> None:
+    """Refuse a folder with an input, and one that has a tokenizer unless it may be overwritten."""
+    check_output(folder, inputs, names=FILES)
     present = [name for name in FILES if (folder / name).exists()]
     if present and not overwrite:
-        advice = "replace it with overwrite=true or --overwrite, or use another folder"
-        raise Refusal(f"{folder} has a tokenizer already ({', '.join(present)}); {advice}")
+        raise exists_already(folder, f"{HAS_ONE} ({', '.join(present)})")
 
 
-def check_place(folder: Path, overwrite: bool) -> None:
+def check_place(folder: Path, inputs: Sequence[Path] = (), *, overwrite: bool) -> None:
     """Raises Refusal, before anything is trained, for a folder that is not free or cannot be
     written.
     """
-    check_free(folder, overwrite)
-    with new_folder(folder):
+    check_free(folder, inputs, overwrite=overwrite)
+    with new_folder(folder, overwrite=overwrite):
         pass
 
 
 @contextlib.contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
+def new_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """An empty folder whose files, if there are any at the end, take the place of a tokenizer.
 
     It is exchanged for `folder` in one step, so that this always holds one tokenizer whole. Where
-    other files are in `folder`, or it cannot be exchanged, its files are replaced one by one, and
-    the manifest last. Raises Refusal if that cannot be written.
+    other files are in `folder`, or it cannot be exchanged, its files are replaced one by one, the
+    manifest last; if one cannot be, all are put back. Raises Refusal if that cannot be written.
     """
     try:
-        folder = folder.resolve()
-        is_exchanged = can_be_exchanged(folder)
-        beside = folder.parent if is_exchanged else folder
-        with (
-            folder_for(beside),
-            tempfile.TemporaryDirectory(prefix=".saving-", dir=beside) as temporary,
-        ):
-            part = Path(temporary, "new")
+        target = real_path(folder)
+        beside = target.parent if can_be_exchanged(target) else target
+        with folder_for(beside), temporary_folder(beside) as temporary:
+            part = temporary / "new"
             part.mkdir()
             yield part
 
-            names = {path.name for path in part.iterdir()}
-            sync(part, *part.iterdir())
-            if names and is_exchanged:
-                exchange(part, folder)
-            elif names:
-                for name in FILES:
-                    if name in names:
-                        (part / name).replace(folder / name)
-                    else:
-                        (folder / name).unlink(missing_ok=True)
-            sync(beside)
+            if any(part.iterdir()):
+                sync(*part.iterdir(), part)
+                replace_tokenizer(part, target, overwrite)
+                placed.append(folder)
+                sync_names(target)
+                sync_names(beside)
     except OSError as error:
         why = f"cannot write a tokenizer to {folder} ({reason(error)})"
         raise Refusal(f"{why}; choose another folder", UNMEASURED) from error
+
+
+def replace_tokenizer(part: Path, folder: Path, overwrite: bool) -> None:
+    """Put the files of `part` into `folder`: all, or none and those of before."""
+    check_free(folder, overwrite=overwrite)
+    if can_be_exchanged(folder):
+        try:
+            part.rename(folder)  # which is missing, or empty
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            if not overwrite:
+                raise exists_already(folder, HAS_ONE) from error
+            exchange(part, folder)
+        return
+
+    names = {path.name for path in part.iterdir()}
+    steps = [(folder / name, part / name if name in names else None) for name in FILES]
+    place(steps, replace=overwrite)
 
 
 def can_be_exchanged(folder: Path) -> bool:

@@ -13,14 +13,14 @@ from harness.common.files import path_named
 from harness.common.printing import print_stderr
 from harness.common.registry import at_least, one_of
 from harness.common.units import count_text
-from harness.corpora.texts import Source, documents
+from harness.corpora.texts import Source, documents, named_inputs
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned, plain
 from harness.tokenizers.encoding import decoder_of, encoder_of
 from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
 from harness.tokenizers.plain import as_bytes, lone_surrogate, refuse_frame
 from harness.tokenizers.streaming import Streaming
-from harness.tokenizers.writing import PLACES, Separator, check_output, write_ids
+from harness.tokenizers.writing import PLACES, Separator, write_ids
 from variants.contract import GPT2_PATTERN, Merge
 
 if TYPE_CHECKING:
@@ -179,9 +179,9 @@ class Tokenizer:
         `source` is what `train` reads: a data set, files, a folder, a pattern, `-`; a row is a
         document, and so is a file without rows. `settings` are those of --set, such as
         `data.column=body`. `output` is a NumPy array (.npy), or the bare numbers (.bin) with their
-        dtype, their count and the place of each document in the .json beside them. `separator` is
-        the special token that comes after, before or between documents, as `separate` says (by
-        default after); True for the only one.
+        dtype, their count, their digest and the place of each document in the .bin.json beside
+        them. `separator` is the special token that comes after, before or between documents, as
+        `separate` says (by default after); True for the only one.
 
         The file is written as ids come, whole or not at all, and the array is mapped from it;
         memory is bounded as in `encode_iterable`. Raises Refusal if a file cannot be read or
@@ -189,7 +189,6 @@ class Tokenizer:
         """
         output = path_named(output)
         at_least("threads", threads)
-        check_output(output, overwrite)
         mark = self.separator(separator, separate)
 
         encoder = self.encoder(special_tokens)
@@ -198,9 +197,11 @@ class Tokenizer:
                 encoder,
                 found,
                 output,
+                named_inputs(source, settings),
                 threads=threads,
                 separator=mark,
                 tokenizer_sha256=self.learned.sha256(),
+                overwrite=overwrite,
             )
             if self.why_plain:
                 print_stderr(f"encoded in plain Python: {self.why_plain}")

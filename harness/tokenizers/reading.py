@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +21,7 @@ class Description(msgspec.Struct):
     """What the file beside a .bin says of its numbers."""
 
     dtype: Literal["uint16", "uint32"]
-    count: int
+    sha256: str
 
 
 def ids_in_file(path: Path) -> np.ndarray[Any, Any]:
@@ -28,6 +29,8 @@ def ids_in_file(path: Path) -> np.ndarray[Any, Any]:
     what = "pass one that encode --output wrote"
     try:
         array = numbers_in(path)
+    except Refusal:
+        raise
     except OSError as error:
         name = error.filename or path
         raise Refusal(f"cannot read {name} ({reason(error)}); {what}", UNMEASURED) from error
@@ -50,7 +53,9 @@ def numbers_in(path: Path) -> np.ndarray[Any, Any]:
             return np.lib.format.open_memmap(path, mode="r")
 
     about: Description = read_json(description.read_bytes(), Description)
-    array = bare_numbers(path, about.dtype)
-    if len(array) != about.count:
-        raise ValueError(f"{description} says {about.count}")
-    return array
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != about.sha256:
+        what = f"{path} is not the file that {description.name} describes"
+        raise Refusal(f"{what}; pass one that encode --output wrote", UNMEASURED)
+    return bare_numbers(path, about.dtype)

@@ -4,16 +4,15 @@ are beside them.
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import whole_file
+from harness.common.outputs import followed, output_files
 from harness.tokenizers.streaming import WINDOW, Streaming
 
 if TYPE_CHECKING:
@@ -32,66 +31,95 @@ class Separator(NamedTuple):
 
 
 INSTEAD = "choose another place for the ids"
+START = '{"documents": ['
 
 
-def check_output(output: Path, overwrite: bool) -> None:
-    """Raises Refusal for a file of another kind, and for one that exists unless it may be replaced."""
+def outputs_of_ids(output: Path) -> list[Path]:
+    """The files that ids are written to. Raises Refusal for the name of another kind of file."""
     if output.suffix not in (NPY, BIN):
         raise Refusal(
             f"{output} is neither {NPY} nor {BIN}; name the file of ids ids{NPY} or ids{BIN}"
         )
-    for path in (output, description_of(output)):
-        if path is not None and path.exists() and not overwrite:
-            advice = "replace it with overwrite=True or --overwrite, or choose another place"
-            raise Refusal(f"{path} exists already; {advice}")
+    description = description_of(output)
+    return [output] if description is None else [output, description]
 
 
 def description_of(output: Path) -> Path | None:
     """The file that says what the bare numbers of a .bin are."""
-    return output.with_suffix(".json") if output.suffix == BIN else None
+    if output.suffix != BIN:
+        return None
+    numbers = followed(output)
+    return numbers.with_name(f"{numbers.name}.json")
+
+
+def check_describes(path: Path) -> None:
+    """Raises Refusal for a file that is not the description of ids; one that a power cut emptied
+    may have been one.
+    """
+    with path.open("rb") as file:
+        start = file.read(len(START)).decode(errors="replace")
+    if start not in ("", START):
+        raise Refusal(f"{path} does not describe ids; choose another place for the ids")
 
 
 def write_ids(
     encoder: Streaming,
     documents: Documents,
     output: Path,
+    inputs: Sequence[Path],
     *,
     threads: int,
     separator: Separator,
     tokenizer_sha256: str,
+    overwrite: bool,
 ) -> np.ndarray[Any, Any]:
     """Write the ids of documents, whole or not at all, and map them.
 
     Memory is bounded by the longest document, as in `Tokenizer.encode_iterable`. Raises Refusal if
-    the file cannot be written, or is a .bin without ids.
+    the file cannot be written, is one of the `inputs`, or is a .bin without ids.
     """
     import numpy as np  # only here: nothing else about a tokenizer needs it
 
     dtype = np.dtype(encoder.type_code)
     mark = b"" if separator.id is None else np.array(separator.id, dtype).tobytes()
     between = mark if separator.place == "between" else b""
-    with opened(output) as file, file_beside(output) as description:
+    paths = outputs_of_ids(output)
+    with (
+        output_files(paths, inputs, overwrite=overwrite, instead=INSTEAD) as folder,
+        (folder / followed(output).name).open("w+b") as file,
+        (folder / f"{followed(output).name}.json").open("w") as description,
+    ):
+        for path in filter(Path.exists, paths[1:]):
+            check_describes(path)
         if output.suffix == NPY:
             write_header(file, dtype, 0)
         start = file.tell()
-        description.write('{"documents": [')
+        description.write(START)
 
+        digest = hashlib.sha256()
         is_first, is_open = True, False
         pieces = encoded_pieces(encoder, documents, threads)
         for ids, is_last in marked_pieces(pieces, separator.place, memoryview(mark)):
             if not is_open:
                 file.write(b"" if is_first else between)
+                digest.update(b"" if is_first else between)
                 offset = (file.tell() - start) // dtype.itemsize
                 description.write(f"{offset}" if is_first else f", {offset}")
                 is_first = False
             file.write(ids)
+            digest.update(ids)
             is_open = not is_last
 
         count = (file.tell() - start) // dtype.itemsize
         if output.suffix == BIN and not count:  # what cannot be mapped
             why = "the text is empty, and nothing maps a .bin without ids"
             raise Refusal(f"{why}; pass another text, or write .npy", UNMEASURED)
-        facts = {"dtype": dtype.name, "count": count, "tokenizer_sha256": tokenizer_sha256}
+        facts = {
+            "dtype": dtype.name,
+            "count": count,
+            "sha256": digest.hexdigest(),
+            "tokenizer_sha256": tokenizer_sha256,
+        }
         description.write(f"], {json.dumps(facts)[1:]}\n")
         if output.suffix == NPY:
             file.seek(0)
@@ -153,21 +181,6 @@ def whole_documents(ids: Any, ends: Sequence[int]) -> Iterator[tuple[memoryview,
     for end in ends:
         yield array[start:end], True
         start = end
-
-
-@contextlib.contextmanager
-def opened(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
-    """A file that is on the disk as a whole, or not at all."""
-    with whole_file(path, INSTEAD) as part, part.open(mode) as file:
-        yield file
-
-
-@contextlib.contextmanager
-def file_beside(output: Path) -> Iterator[IO[str]]:
-    """The file beside a .bin; for an .npy, which needs none, one that is thrown away."""
-    path = description_of(output)
-    with opened(path, "w") if path else open(os.devnull, "w") as file:  # noqa: PTH123
-        yield file
 
 
 def write_header(file: IO[bytes], dtype: np.dtype[Any], count: int) -> None:

@@ -25,7 +25,7 @@ from harness.proof.native import _replay
 from harness.results.rows import rows
 from harness.results.selection import records_of
 from harness.runs.counting import words_of
-from harness.runs.plan import only_cell
+from harness.runs.plan import plan_of_words
 from variants import flat
 from variants.contract import TieBreak
 
@@ -68,9 +68,10 @@ def figures_of(name: str, sizes: Sequence[int]) -> dict[str, Any]:
     """Counts of one text. The list of a smaller vocabulary is the beginning of that of a larger."""
     lists = {}
     for size in sorted(sizes, reverse=True):
-        cell, settings = only_cell(name, [f"vocab_size={size}"])
+        plan = plan_of_words(name, [f"vocab_size={size}"])
+        cell = plan.cells[0]
         if not lists:
-            words = words_of(cell, settings)[0]
+            words = words_of(cell, plan.settings)[0]
             merges = flat.train(words, cell.num_merges)
             rule = TieBreak.GREATEST_BYTES
             judged = judge_merges(words, merges, len(merges), tie_break=rule, all_pairs=True)

@@ -76,18 +76,18 @@ def test_what_was_written_is_on_disk_with_its_name(
 ) -> None:
     """A power cut after the command said so costs nothing: file before name, name before the end."""
     events: list[str] = []
-    fsync, replace = os.fsync, Path.replace
+    fsync, rename_with = os.fsync, files.rename_with
 
     def synced(descriptor: int) -> None:
         events.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
         fsync(descriptor)
 
-    def renamed(part: Path, path: Path) -> Path:
+    def renamed(flag: int, part: Path, path: Path) -> None:
         events.append(f"{path.name} renamed")
-        return replace(part, path)
+        rename_with(flag, part, path)
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(Path, "replace", renamed)
+    monkeypatch.setattr(files, "rename_with", renamed)
     write_whole(tmp_path / "file", b"one")
     with whole_file(tmp_path / "folder") as part:
         part.mkdir()
@@ -136,7 +136,7 @@ def test_names_that_others_left_stop_no_command(
     stranger = folder.stat().st_uid + 1
     monkeypatch.setattr(os, "geteuid", lambda: stranger)
     files.remove_abandoned.cache_clear()
-    files.remove_abandoned()
+    files.remove_abandoned(tmp_path, files.TEMPORARY)
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -4,6 +4,7 @@ come back.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -193,10 +194,11 @@ def test_a_file_is_encoded_as_its_bytes(
 
     assert np.load(tmp_path / "ids.npy").tolist() == expected
     assert np.fromfile(tmp_path / "ids.bin", np.uint16).tolist() == expected
-    assert json.loads((tmp_path / "ids.json").read_text()) == {
+    assert json.loads((tmp_path / "ids.bin.json").read_text()) == {
         "documents": [0],
         "dtype": "uint16",
         "count": len(expected),
+        "sha256": hashlib.sha256((tmp_path / "ids.bin").read_bytes()).hexdigest(),
         "tokenizer_sha256": one.learned.sha256(),
     }
 

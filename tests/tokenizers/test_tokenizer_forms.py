@@ -21,7 +21,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, TEXT, learned
 
+from harness.common import files
 from harness.common.errors import Refusal
+from harness.common.files import exchange, rename_with
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load
 from harness.tokenizers import folder as folder_module
@@ -158,11 +160,16 @@ def test_a_save_is_on_disk_before_it_takes_its_place(
     def note(descriptor: int) -> None:
         steps.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
 
+    def note_exchange(part: Path, path: Path) -> None:
+        steps.append("exchanged")
+        exchange(part, path)
+
+    save(tmp_path / "tokenizer", OTHER, {})
     monkeypatch.setattr(os, "fsync", note)
-    monkeypatch.setattr(folder_module, "exchange", lambda *_: steps.append("exchanged"))
-    save(tmp_path / "tokenizer", MINE, {})
-    assert {*steps[:-2]} == {"new", *SAVED}
-    assert steps[-2:] == ["exchanged", tmp_path.name]
+    monkeypatch.setattr(folder_module, "exchange", note_exchange)
+    save(tmp_path / "tokenizer", MINE, {}, overwrite=True)
+    assert {*steps[:-3]} == {"new", *SAVED}
+    assert steps[-3:] == ["exchanged", "tokenizer", tmp_path.name]
 
 
 def test_a_file_of_another_tokenizer_is_named(tmp_path: Path) -> None:
@@ -181,27 +188,28 @@ def test_a_file_of_another_tokenizer_is_named(tmp_path: Path) -> None:
         load(folder)
 
 
+@pytest.mark.parametrize("once", [True, False])
 @pytest.mark.parametrize("survivors", range(len(SAVED)))
 def test_a_save_that_a_full_disk_cuts_short_is_never_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int, once: bool
 ) -> None:
     """Where the files are replaced one by one, because others are in their folder and stay."""
     save(tmp_path, MINE, {})
     (tmp_path / "notes.txt").write_text("mine")
-    replace = os.replace
-    left = iter(range(survivors))
+    calls = itertools.count()
 
-    def cut_short(source: Any, target: Any) -> None:
-        if next(left, None) is None:
+    def cut_short(flag: int, source: Path, target: Path) -> None:
+        number = next(calls)
+        if number == survivors or (number > survivors and not once):
             raise OSError(errno.ENOSPC, "No space left on device")
-        replace(source, target)
+        rename_with(flag, source, target)
 
-    monkeypatch.setattr(os, "replace", cut_short)
+    monkeypatch.setattr(files, "rename_with", cut_short)
     refused = r"cannot write a tokenizer to .* \(No space left on device\); choose another folder"
     with pytest.raises(Refusal, match=refused):
         save(tmp_path, OTHER, {}, overwrite=True)
     monkeypatch.undo()
-    if survivors == 0:
+    if once or survivors == 0:
         assert load(tmp_path).learned == MINE
     else:
         with pytest.raises(Refusal, match=r"it is not the file that manifest\.json describes"):

@@ -1,0 +1,188 @@
+"""Where a command may write: over nothing that it reads, and over nothing that somebody else makes
+at the same time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rows import rows_beside
+from workbench import CHECKOUT
+
+from harness.__main__ import main
+from harness.common.errors import OK, UNMEASURED, USAGE
+from harness.tokenizer import train
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+@pytest.fixture(autouse=True)
+def folder(here: Path) -> None:
+    (here / "text.txt").write_text("low low lower newest\n")
+    (here / "other.txt").write_text("low low\n")
+    (here / "rows.jsonl").write_text('{"text": "low low lower"}\n')
+    (here / "seeds.txt").write_text('"low"\n')
+    for name in ("repeats.jsonl", "other.jsonl", "new/records.jsonl"):
+        (here / name).parent.mkdir(exist_ok=True)
+        shutil.copy(FIXTURES / "records" / "repeats.jsonl", here / name)
+    shutil.copytree(FIXTURES / "command_rows" / "folder" / "gate_pass", here / "gate_pass")
+    train(here / "text.txt", 262).save("saved")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """The sentence of a command that is refused, and changes nothing."""
+    before = contents(Path())
+    capsys.readouterr()
+    code = main(command.split())
+    captured = capsys.readouterr()
+    assert code in (USAGE, UNMEASURED), captured
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+    assert contents(Path()) == before
+    return captured.err
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+@pytest.mark.parametrize("row", rows_beside(__file__, "outputs.toml"))
+def test_no_input_is_an_output(
+    row: dict[str, Any], link: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(row.get("side", row["output"]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    link(Path(row["input"]).absolute(), path)
+    sentence = refused(row["run"].format(**row), capsys)
+    assert " an input of this command; choose another " in sentence
+    assert "overwrite" not in sentence
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "tokenizer encode saved --data rows.json --output rows.json",
+        "tokenizer encode saved --data corpus.bin.json --output corpus.bin",
+        "tokenizer encode saved --data corpus.bin.json --output corpus.bin --overwrite",
+        "tokenizer train saved/merges.txt --vocab-size 262 --save saved",
+        "tokenizer convert saved --to gpt2 --output saved --overwrite",
+        "tokenizer train . --vocab-size 262 --save new/tokenizer",
+        "tokenizer encode saved --data texts --output texts/deep/ids.npy",
+        "variant=heap data.path=texts vocab_size=262 results=texts/results",
+        "corpora counts texts --text texts/words",
+    ],
+)
+def test_no_message_advises_to_replace_an_input(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("rows.json", "corpus.bin.json"):
+        Path(name).write_text('{"text": "low low"}\n')
+    Path("texts").mkdir()
+    Path("texts/a.txt").write_text("low low")
+    assert "replace" not in refused(command, capsys)
+
+
+def test_a_corpus_beside_its_ids_stays() -> None:
+    """The usual names of such data: corpus.json and corpus.bin."""
+    rows = '{"text": "low low lower"}\n{"text": "newest low"}\n'
+    Path("corpus.json").write_text(rows)
+    for _ in range(2):
+        command = "tokenizer encode saved --data corpus.json --output corpus.bin --overwrite"
+        assert main(command.split()) == OK
+        assert Path("corpus.json").read_text() == rows
+    assert Path("corpus.bin.json").is_file()
+
+
+@pytest.mark.parametrize(
+    "output", ["/dev/full", "/dev/stdout", "/dev/null", "/proc/self/fd/1", "pipe", "saved"]
+)
+def test_an_output_is_a_plain_file(output: str, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("pipe")
+    for command in (
+        "corpora counts text.txt --text {}",
+        "replay saved/merges.txt --data text.txt --certificate {}",
+        "variant=heap data.path=text.txt vocab_size=262 certificate={} overwrite=true",
+        "table repeats.jsonl --format csv --output {}",
+    ):
+        sentence = refused(command.format(output), capsys)
+        assert "not a file); choose another place" in sentence, command
+    if output != "saved":
+        for command in (
+            "tokenizer train text.txt --vocab-size 262 --save {} --overwrite",
+            "variant=heap data.path=text.txt vocab_size=262 save={}",
+            "variant=heap data.path=text.txt vocab_size=262 results={}",
+        ):
+            assert output in refused(command.format(output), capsys)
+
+
+def test_an_output_by_a_link_is_what_the_link_names(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("elsewhere").mkdir()
+    Path("ids.bin").symlink_to("elsewhere/mine.bin")
+    assert main(["tokenizer", "encode", "saved", "--data", "text.txt", "--output", "ids.bin"]) == OK
+    assert Path("ids.bin").is_symlink()
+    assert {path.name for path in Path("elsewhere").iterdir()} == {"mine.bin", "mine.bin.json"}
+    capsys.readouterr()
+    assert main(["tokenizer", "decode", "saved", "ids.bin"]) == OK
+    assert capsys.readouterr().out == Path("text.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "tokenizer train text.txt --vocab-size 262 --save new/mine",
+        "tokenizer train text.txt --vocab-size 262 --save empty",
+        "tokenizer train text.txt --vocab-size 262 --save texts",
+        "tokenizer encode saved --data text.txt --output new/ids.npy",
+        "tokenizer encode saved --data text.txt --output new/ids.bin",
+        "replay saved/merges.txt --data text.txt --certificate new/certificate",
+    ],
+)
+def test_of_two_commands_at_once_one_is_told_that_the_output_exists(command: str) -> None:
+    Path("empty").mkdir()
+    Path("texts").mkdir()
+    Path("texts/README").write_text("mine")
+    together = [sys.executable, "-c", TOGETHER, *command.split()]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    done = subprocess.run(together, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[0, 2]", done.stderr
+    assert " already" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(Path().rglob(".bpe-*"))
+
+
+TOGETHER = """
+import os, sys
+from harness.__main__ import main
+from harness.common import files
+from harness.tokenizers import folder
+
+ready, ready_end = os.pipe()
+go, go_end = os.pipe()
+children = []
+for _ in range(2):
+    child = os.fork()
+    if child == 0:
+        def wait(*given, old=files.sync):
+            if not waited:
+                waited.append(True)
+                os.write(ready_end, b".")
+                os.read(go, 1)
+            old(*given)
+        waited = []
+        files.sync = folder.sync = wait
+        os._exit(main(sys.argv[1:]))
+    children.append(child)
+for _ in children:
+    os.read(ready, 1)
+os.write(go_end, b"..")
+print(sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
+"""
+"""Two processes that write one output; both have looked before either has put it in place."""
