@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.common.errors import Refusal
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
-from harness.results.fields import FIELD, Key, value_text
+from harness.results.fields import FIELD, value_text
 from harness.results.legend import caption_of, names_of
 from harness.results.notes import at_most, notes
 from harness.results.rows import Row
 from harness.results.tables import MOST_NOTES
 from harness.results.writing import figure_text, outcome_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Fields = Mapping[str, Sequence[Any]]
 """The value of each row by the name of a field."""
@@ -26,26 +29,41 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str) -> Sheet:
     A cell without a figure says why, and an empty one has no record. Raises Refusal for an unknown
     field or figure.
     """
+    # only here: it costs half a second, and a plain table needs none of it
+    import pandas as pd
+
     fields = fields_of(rows)
     down, across = _layout(rows, fields, named, value)
     # rows of one variant are named by the parameters in which they differ
     fields["variant"] = names_of(rows)
 
-    cells: dict[tuple[Key, Any], str] = {}
-    for index, row in enumerate(rows):
-        line = tuple(fields[name][index] for name in down)
-        cells[line, fields[across][index]] = outcome_text(row, figure_text(row, value))
-    lines = _lines_in_order([line for line, _ in cells])
+    frame = pd.DataFrame({name: in_order(fields[name]) for name in (*down, across)})
+    frame["text"] = [outcome_text(row, figure_text(row, value)) for row in rows]
+    table = frame.pivot_table("text", down, across, aggfunc="last", observed=True).fillna("")
 
     columns = []
-    for name, values in zip(down, zip(*lines, strict=True), strict=True):
-        columns.append(Column(name, list(map(value_text, values)), _are_numbers(values)))
-    for heading in _in_order(fields[across]):
-        text = f"{across} {value_text(heading)}" if _are_numbers([heading]) else value_text(heading)
-        columns.append(Column(text, [cells.get((line, heading), "") for line in lines]))
+    for name in down:
+        names = [str(text) for text in table.index.get_level_values(name)]
+        columns.append(Column(name, names, _are_numbers(fields[name])))
+    heading = f"{across} " if _are_numbers(fields[across]) else ""
+    for text, cells in table.items():
+        columns.append(Column(f"{heading}{text}", list(cells)))
 
     caption = [f"{value} by {', '.join(down)} and {across}", *caption_of(rows)]
     return Sheet(caption, columns, notes=at_most(MOST_NOTES, notes(rows), "--notes"))
+
+
+def in_order(values: Sequence[Any]) -> pd.Categorical[Any]:
+    """The values as texts, which sort as numbers if all are numbers, and else as they first
+    appeared.
+    """
+    import pandas as pd
+
+    distinct = list(dict.fromkeys(values))
+    if _are_numbers(distinct):
+        distinct.sort()
+    order = dict.fromkeys(map(value_text, distinct))
+    return pd.Categorical(list(map(value_text, values)), list(order), ordered=True)
 
 
 def fields_of(rows: Sequence[Row]) -> dict[str, list[Any]]:
@@ -79,22 +97,6 @@ def _layout(
         if cells_with([*chosen, best]) == cells_with(chosen):
             return chosen, across
         chosen.append(best)
-
-
-def _lines_in_order(lines: Sequence[Key]) -> list[Key]:
-    """Each line once, by its first value, then by its second, and so on."""
-    orders = [_in_order(values) for values in zip(*lines, strict=True)]
-
-    def ranks_of(line: Key) -> list[int]:
-        return [order.index(value) for order, value in zip(orders, line, strict=True)]
-
-    return sorted({*lines}, key=ranks_of)
-
-
-def _in_order(values: Sequence[Any]) -> list[Any]:
-    """Each value once: numbers in order if there are only numbers, all else as it first appeared."""
-    distinct = list(dict.fromkeys(values))
-    return sorted(distinct) if _are_numbers(distinct) else distinct
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
