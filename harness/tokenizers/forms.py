@@ -287,20 +287,12 @@ def config_json(learned: Learned) -> bytes:
     return json_text(facts)
 
 
-class _Config(msgspec.Struct):
-    """The roles in a tokenizer_config.json, each a text or an added token."""
-
-    bos_token: Any = None
-    eos_token: Any = None
-    pad_token: Any = None
-
-
 def read_roles(content: bytes, learned: Learned) -> dict[str, str]:
     """The begin, end and padding token that a tokenizer_config.json names, if their texts do not."""
-    config = read_json(content, _Config)
+    config = read_json(content, dict[str, Any])
     by_text, roles = roles_of(learned), {}
     for role in ROLES:
-        token = getattr(config, role)
+        token = config.get(role)
         text = token.get("content") if isinstance(token, dict) else token
         if isinstance(text, str) and text in learned.special_tokens and text != by_text.get(role):
             roles[role] = text

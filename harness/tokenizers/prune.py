@@ -1,13 +1,13 @@
 """Take tokens out of a vocabulary that a corpus never uses, or too rarely, without breaking it.
 
 Only leaves go: tokens that no remaining merge joins with another. So a text whose ids hold no removed
-token keeps its tokens. Each token that merging makes on the way is in the result or is part of a
-later token, so if the result holds no removed token, none was made: a removed token that were part
-of a later one would have been removed after it, and the later one would be a removed token, too.
-Thus every merge on the way is still there. At each step the remaining pairs have the same order as
-before, the pair that was chosen is among them, and no new pair has come; so the choice is the same,
-and at the end there is still none. Pre-tokens and special tokens do not change. With
-`ignore_merges`, a pre-token that is a token is its own result, so the same holds.
+token keeps its tokens. Proof for one pre-token, since neither pre-tokens nor special tokens change:
+each token that merging makes is in the result, or is part of a token that is made later. If a token
+was removed, all merges that use it as a part had gone before, and so had the tokens that they make.
+So if merging makes a removed token, the result holds one. If the result holds none, merging makes
+none, and every merge that it applies remains. At each step, the remaining pairs keep their order, the
+chosen pair is among them, and no pair is new. So the choice is the same, and the last step leaves no
+pair to merge, as before. With `ignore_merges`, a pre-token that is a token is its own result.
 """
 
 from __future__ import annotations
