@@ -33,8 +33,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         default=Path(DEFAULT_RESULTS, "report.html"),
         help="write to this .html file (default: %(default)s)",
     )
-    baseline = "divide by this variant (default: the first row)"
-    parser.add_argument("--relative-to", metavar="VARIANT", help=baseline)
     arguments = parser.parse_args(argv)
 
     def command() -> int:
@@ -44,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         check_output(arguments.output, files_read(arguments.paths))
         shown = chosen_rows(arguments)
-        write_output(arguments.output, page(shown, arguments.relative_to).encode())
+        write_output(arguments.output, page(shown).encode())
         print_stdout(f"wrote {arguments.output}")
         return MISMATCH if is_wrong(shown) else OK
 

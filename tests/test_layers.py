@@ -29,7 +29,7 @@ TOKENS = {
     "proof": 15_648,
     "records": 6_930,
     "runs": 17_588,
-    "results": 26_481,
+    "results": 26_462,
     "gate": 12_362,
     "commands": 14_304,
     "tests": 119_321,

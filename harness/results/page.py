@@ -33,7 +33,7 @@ MOST_PANELS = 4
 COMMAND = ("python", "-m", "harness")
 
 
-def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
+def page(rows: Sequence[Row]) -> str:
     """The page about rows: the same rows give the same page."""
     tasks = by_task(rows)
     headlines = [headline(task) for task in tasks]
@@ -47,7 +47,7 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
         parts += _list(named)
     parts += [
         *_chart(tasks),
-        *_table(rows, relative_to),
+        *_table(rows),
         *_list([*notes(rows), *clock_note(against(rows))]),
     ]
     parts += [*_environments(rows), _folded("Measure again", commands(rows))]
@@ -67,11 +67,11 @@ def _chart(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
         yield re.sub(r'(<svg [^>]*?) width="[^"]*" height="[^"]*"', r"\1", svg, count=1)
 
 
-def _table(rows: Sequence[Row], relative_to: str | None) -> list[str]:
+def _table(rows: Sequence[Row]) -> list[str]:
     """All rows in one table with a field to filter it; cells with a unit have the number that they
     are sorted by.
     """
-    sheet = table_of(rows, TableOptions(relative_to=relative_to))
+    sheet = table_of(rows, TableOptions())
     keys = []
     for column in sheet.columns:
         numbers = [row.figures.get(column.heading) for row in rows]
