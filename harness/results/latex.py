@@ -17,23 +17,29 @@ _SPECIAL = str.maketrans(
         ">": r"\textgreater{}",
         "×": r"$\times$",
         "≠": r"$\neq$",
+        "µ": r"$\mu$",
     }
 )
 
 
 def sheet_to_latex(sheet: Sheet) -> str:
-    """The table; what stands above and below it is in comments, for the text around it."""
-    lines = [f"% {terminal_text(line)}" for line in sheet.caption]
+    """The table with its caption, and its notes below it."""
+    lines = [r"% needs \usepackage{booktabs}", r"\begin{table}"]
+    if sheet.caption:
+        lines.append(rf"\caption{{{_latex_text('; '.join(sheet.caption))}}}")
     if sheet.columns:
         alignment = "".join("r" if column.figures else "l" for column in sheet.columns)
         lines += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule"]
         lines += [_latex_row([column.heading for column in sheet.columns]), r"\midrule"]
         lines += map(_latex_row, zip(*(column.cells for column in sheet.columns), strict=True))
         lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [f"% {terminal_text(note)}" for note in sheet.notes]
-    return "\n".join(lines) + "\n"
+    lines += [rf"\par\footnotesize {_latex_text(note)}" for note in sheet.notes]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    texts = [terminal_text(cell).translate(_SPECIAL) for cell in cells]
-    return rf"{' & '.join(texts)} \\"
+    return rf"{' & '.join(map(_latex_text, cells))} \\"
+
+
+def _latex_text(text: str) -> str:
+    return terminal_text(text).translate(_SPECIAL)
