@@ -12,6 +12,7 @@ import codecs
 import contextlib
 import gzip
 import io
+import json
 import lzma
 import re
 import zlib
@@ -109,15 +110,35 @@ def text_form(packed: str, ending: str, head: bytes, column: str) -> Form:
     """The form of a text that starts so, under a name with this ending."""
     reader, kind = json_form(head)
     if reader is not None:
-        key = re.escape(column.rpartition(".")[2].encode())
-        has_column = re.search(rb'"%b"\s*:' % key, head) is not None and ending not in TEXT
-        is_named = ending in (*JSON, *ROWS) and reader is not rows.object_rows
-        if has_column or is_named:
+        is_named = ending in (*JSON, *ROWS)
+        if reader is rows.object_rows:
+            has_rows = is_named and starts_with_row(head[head.index(b"[") + 1 :], column)
+        else:
+            first = head[head.index(b"[") + 1 :] if reader is rows.array_rows else head
+            has_rows = is_named or (ending not in TEXT and starts_with_row(first, column))
+        if has_rows:
             return Form(packed, reader)
 
     if ending in ROWS:
         return Form(packed, ROWS[ending])
     return Form(packed, resembles=kind)
+
+
+def starts_with_row(start: bytes, column: str) -> bool:
+    """Whether JSON starts with an object that has a column, the first one if the object is cut.
+
+    >>> starts_with_row(b'{"id": 1, "text": "low"}', "text"), starts_with_row(b'{"text": "lo', "text")
+    (True, True)
+    >>> starts_with_row(b'{"cells": [{"text": "low"}]}', "text"), starts_with_row(b'{"id": 1, "te', "text")
+    (False, False)
+    """
+    text = start.decode("utf-8-sig", errors="replace").lstrip()
+    name = column.partition(".")[0]
+    try:
+        row = json.JSONDecoder().raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        return re.match(rf'\{{\s*"{re.escape(name)}"\s*:', text) is not None
+    return isinstance(row, dict) and name in row
 
 
 def json_form(head: bytes) -> tuple[Reader | None, str]:
