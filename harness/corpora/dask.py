@@ -70,11 +70,7 @@ def counted_table(
     local file.
     """
     at_least("counting.params.workers", 1 if params["workers"] is None else params["workers"])
-    part_bytes = parse_bytes(params["part"], "counting.params.part")
-    if part_bytes < SMALLEST_PART:
-        raise Refusal(
-            f"counting.params.part={params['part']} is too small; the minimum is {bytes_text(SMALLEST_PART)}"
-        )
+    part_bytes = max(SMALLEST_PART, parse_bytes(params["part"], "counting.params.part"))
     text = text_of(card, corpus, file)
     parts = divide(text, corpus, part_bytes)
     label = f"{text.name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"

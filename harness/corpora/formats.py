@@ -110,13 +110,10 @@ def text_form(packed: str, ending: str, head: bytes, column: str) -> Form:
     """The form of a text that starts so, under a name with this ending."""
     reader, kind = json_form(head)
     if reader is not None:
+        first = head if reader is rows.json_rows else head[head.index(b"[") + 1 :]
+        has_row = ending not in TEXT and starts_with_row(first, column)
         is_named = ending in (*JSON, *ROWS)
-        if reader is rows.object_rows:
-            has_rows = is_named and starts_with_row(head[head.index(b"[") + 1 :], column)
-        else:
-            first = head[head.index(b"[") + 1 :] if reader is rows.array_rows else head
-            has_rows = is_named or (ending not in TEXT and starts_with_row(first, column))
-        if has_rows:
+        if (has_row and is_named) if reader is rows.object_rows else (has_row or is_named):
             return Form(packed, reader)
 
     if ending in ROWS:
