@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections import Counter
@@ -17,6 +18,13 @@ FIRST_LINE_SECONDS = 10.0
 Advance = Callable[..., None]
 Report = Callable[[int, int, str], None]
 """Called with how much is done, of how much, and the unit of both; a total of 0 means unknown."""
+
+
+def draws_bars() -> bool:
+    """Return whether standard error is a terminal that can redraw a line; Emacs and some CI
+    cannot.
+    """
+    return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def progress_text(done: str, total: str, elapsed: float, left: float | None) -> str:
@@ -63,7 +71,7 @@ class Display:
         """Set which measurements are still to come; logs get a line about it now and then."""
         self.expected = Counter(labels)
         now = time.monotonic()
-        if self.done and now - self.logged >= FIRST_LINE_SECONDS and not sys.stderr.isatty():
+        if self.done and now - self.logged >= FIRST_LINE_SECONDS and not draws_bars():
             self.logged = now
             print_stderr(self.text())
 
@@ -109,9 +117,7 @@ def bar(
     the work then stands behind it.
     """
     with (
-        _drawn(label, beside)
-        if sys.stderr.isatty()
-        else contextlib.nullcontext(_logged(label)) as report
+        _drawn(label, beside) if draws_bars() else contextlib.nullcontext(_logged(label)) as report
     ):
 
         def advance(done: int, of: int | None = None) -> None:

@@ -25,8 +25,14 @@ def test_a_log_gets_lines_at_doubling_times_and_a_terminal_a_bar(
         with bar("of [red]", 1000, "merges", 2_000_000) as on_progress:
             for done in (BytesRead(1_000_000), 300, 500):
                 on_progress(done)
-    assert "of [red]" in drawn.getvalue()
-    assert "50%" in drawn.getvalue()
+        assert "of [red]" in drawn.getvalue()
+        assert "50%" in drawn.getvalue()
+
+        drawn.truncate(0)
+        patch.setenv("TERM", "dumb")
+        with bar("of [red]", 1000, "merges") as on_progress:
+            on_progress(300)
+        assert drawn.getvalue() == ""
 
     monkeypatch.setattr(time, "monotonic", iter([0, 1, 11, 12, 25, 39]).__next__)
     with bar("proof of x", 1000, "merges", 2_000_000) as on_progress:
