@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
-from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.common.errors import OK, Refusal
 from harness.common.outputs import check_output, files_at
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
@@ -456,22 +456,19 @@ def _check(options: argparse.Namespace) -> int:
     if not files:
         named = [("mixed text", mixed_parts(size, [*tokenizer.special_tokens]))]
 
-    parts = ((name, part) for name, bytes_of_name in named for part in decoded_texts(bytes_of_name))
-    with bar(
-        f"checking {options.given}", sum(file.bytes for file in files) or size, "bytes"
-    ) as show:
-        verdicts, notes = check.check_engines(
-            tokenizer, Path(options.given), parts, check.ENGINES, show
-        )
+    def parts() -> Iterator[tuple[str, str]]:
+        for name, content in named:
+            for part in decoded_texts(content):
+                yield name, part
+
+    source = Path(options.given)
+    total = sum(file.bytes for file in files) or size
+    with bar(f"checking {source}", total, "bytes") as show:
+        verdicts, notes = check.check_engines(tokenizer, source, parts(), check.ENGINES, show)
 
     caption = f"{options.given}: {count_text(len(tokenizer))} tokens"
     print_sheets([check.verdicts_sheet(verdicts, caption, notes)])
-    if any(verdict.differing for verdict in verdicts):
-        return MISMATCH
-    compared = any(verdict.texts for verdict in verdicts) and not any(
-        verdict.gave_up for verdict in verdicts
-    )
-    return OK if compared else UNMEASURED
+    return check.exit_code(verdicts)
 
 
 def _stats(options: argparse.Namespace) -> None:

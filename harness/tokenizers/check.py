@@ -6,12 +6,12 @@ import itertools
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.common.errors import Refusal, extra
+from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal, extra
 from harness.common.sheet import Sheet
 from harness.common.units import bytes_text, count_text
 from harness.measure.machine import version
@@ -109,6 +109,15 @@ def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[st
     return Sheet([caption], columns_under(headings, rows), notes=[*below, *notes])
 
 
+def exit_code(verdicts: Sequence[Verdict]) -> int:
+    """MISMATCH if an engine differs, UNMEASURED if one gave up or none was compared."""
+    if any(verdict.differing for verdict in verdicts):
+        return MISMATCH
+    if any(verdict.gave_up for verdict in verdicts):
+        return UNMEASURED
+    return OK if any(verdict.texts for verdict in verdicts) else UNMEASURED
+
+
 def check_engines(
     tokenizer: Tokenizer,
     source: Path,
@@ -175,42 +184,44 @@ def _compare(
         return
 
     dropped = tokenizer.learned.dropped_ids() if opened.drops_special else set()
-    expected = tokenizer.decode(number for number in ours if number not in dropped)
-    is_decoded = decoded == expected.decode(errors="replace")
+    remaining = (number for number in ours if number not in dropped)
+    expected = tokenizer.decode(remaining).decode(errors="replace")
 
     verdict.texts += 1
     verdict.bytes += len(text.encode())
     verdict.ids += len(ours)
-    if theirs == ours and is_decoded:
+    if theirs == ours and decoded == expected:
         return
-    if not verdict.differing:
-        if theirs != ours:
-            verdict.notes.append(f"{verdict.engine} differs first at")
-            verdict.notes += _difference(tokenizer, name, start, ours, theirs)
-        else:
-            verdict.notes.append(f"{verdict.engine} decodes otherwise, first in {name}")
-            verdict.notes += _other_text(expected.decode(errors="replace"), decoded)
+    if not verdict.differing and theirs != ours:
+        verdict.notes.append(f"{verdict.engine} differs first at")
+        verdict.notes += _difference(tokenizer, name, start, ours, theirs)
+    elif not verdict.differing:
+        verdict.notes.append(f"{verdict.engine} decodes otherwise, first in {name}")
+        place = max(0, first_difference(expected, decoded) - 30)
+        shown = (repr(side[place : place + 60]) for side in (expected, decoded))
+        verdict.notes += both_sides(*shown)
     verdict.differing += 1
-
-
-def _other_text(ours: str, theirs: str) -> Iterator[str]:
-    """Both texts around the first place where they differ."""
-    pairs = enumerate(itertools.zip_longest(ours, theirs))
-    same = next(index for index, (mine, other) in pairs if mine != other)
-    for side, text in (("ours:", ours), ("theirs:", theirs)):
-        yield f"    {side:7} {text[max(0, same - 30) : same + 30]!r}"
 
 
 def _difference(
     tokenizer: Tokenizer, name: str, start: int, ours: list[int], theirs: list[int]
-) -> Iterator[str]:
+) -> list[str]:
     """The first place where ids differ, the text before it, and up to six tokens of each."""
-    pairs = enumerate(itertools.zip_longest(ours, theirs))
-    same = next(index for index, (mine, other) in pairs if mine != other)
+    same = first_difference(ours, theirs)
     before = tokenizer.decode(ours[:same])
-    yield f"  {name}, byte {start + len(before)}, after {before[-30:].decode(errors='replace')!r}"
-    for side, ids in (("ours:", ours), ("theirs:", theirs)):
-        tokens = " ".join(
-            readable_token(tokenizer.vocab.get(number, b"?")) for number in ids[same : same + 6]
-        )
-        yield f"    {side:7} {tokens or '(the end)'}"
+    place = f"  {name}, byte {start + len(before)}, after {before[-30:].decode(errors='replace')!r}"
+
+    sides = []
+    for ids in (ours, theirs):
+        tokens = [tokenizer.vocab.get(number, b"?") for number in ids[same : same + 6]]
+        sides.append(" ".join(map(readable_token, tokens)) or "(the end)")
+    return [place, *both_sides(*sides)]
+
+
+def first_difference(ours: Sequence[object], theirs: Sequence[object]) -> int:
+    pairs = enumerate(itertools.zip_longest(ours, theirs))
+    return next(index for index, (mine, other) in pairs if mine != other)
+
+
+def both_sides(ours: str, theirs: str) -> list[str]:
+    return [f"    ours:   {ours}", f"    theirs: {theirs}"]
