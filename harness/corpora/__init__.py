@@ -24,7 +24,7 @@ __all__ = ["CorpusFile", "Part", "digest_of", "inputs_of", "is_table", "prepare"
 
 
 def prepare(
-    card: Mapping[str, Any], special_tokens: Sequence[str], errors: str = "strict"
+    card: Mapping[str, Any], special_tokens: Sequence[str], errors: str | None = "strict"
 ) -> CorpusFile:
     """Find or make the file of a card, verify it, and cut the slice that its `bytes`, `skip`,
     `documents` select.

@@ -18,7 +18,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, TypeVar
 
@@ -141,7 +141,7 @@ class FromStart(io.RawIOBase):
 
 
 def local_corpus(
-    card: Mapping[str, Any], special_tokens: Sequence[str], errors: str = "strict"
+    card: Mapping[str, Any], special_tokens: Sequence[str], errors: str | None = "strict"
 ) -> tuple[str, Path, tuple[Part, ...], str]:
     """The name of what data.path names, one plain file of it, the parts of that file, and the whole
     path that ends with the name.
@@ -353,10 +353,12 @@ def assemble(documents: Documents) -> tuple[Path, tuple[Part, ...]]:
         documents.check_unchanged(states)
         return [documents.reading.skipped, parts]
 
-    key = cache.key_of(states, documents.separator, astuple(documents.reading))
+    reading = documents.reading
+    how = reading.column, reading.skip_nulls, reading.errors == "replace"
+    key = cache.key_of(states, documents.separator, how)
     entry = cache.kept("texts", key, make)
-    documents.reading.skipped, parts = entry.facts
-    documents.reading.report()
+    reading.skipped, parts = entry.facts
+    reading.report()
     return entry.path / TEXT, tuple(Part(*part) for part in parts)
 
 

@@ -31,18 +31,19 @@ def text(
     source: Source,
     settings: Sequence[str] = (),
     special_tokens: Sequence[str] | None = None,
-    errors: str = "strict",
+    errors: str | None = None,
 ) -> CorpusFile:
     """The one plain file of a data set or of a path, as `python -m harness` reads it.
 
     `settings` are data.NAME=VALUE. Several documents are joined by the first of the special tokens,
-    by default those of the card. Raises Refusal for a table of words, and as `prepare` does.
+    by default those of the card. `errors` is `strict` or `replace` for commands that let users choose.
+    Raises Refusal for a table of words, and as `prepare` does.
     """
     return text_of(card_named(source, settings), special_tokens, errors)
 
 
 def text_of(
-    card: Mapping[str, Any], special_tokens: Sequence[str] | None = None, errors: str = "strict"
+    card: Mapping[str, Any], special_tokens: Sequence[str] | None = None, errors: str | None = None
 ) -> CorpusFile:
     tokens = card["special_tokens"] if special_tokens is None else special_tokens
     file = prepare(card, tokens, errors)

@@ -157,6 +157,14 @@ def test_rows_are_known_by_a_first_one_of_any_length(tmp_path: Path, suffix: str
     assert text_of(tmp_path / name) == f"{long}{END}two{END}"
 
 
+def test_errors_is_advised_where_it_can_be_chosen(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a.jsonl": r'{"text": "\xff"}'})
+    for errors, advice in ("strict", "that row, or pass errors=replace"), (None, "that row"):
+        with pytest.raises(Refusal) as refused:
+            text(tmp_path / "a.jsonl", [], [END], errors)
+        assert str(refused.value).endswith(advice)
+
+
 def test_a_column_of_parquet_may_have_any_type_of_text(tmp_path: Path) -> None:
     rows = pyarrow.array(["one 二", "", "two\n", f"in{END}side", "😀"])
     path = tmp_path / "rows.txt"  # known by its content
