@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
@@ -37,9 +37,6 @@ from harness.tokenizers.plain import decoded_texts
 from harness.tokenizers.reading import ids_in_file
 from harness.tokenizers.training import train, train_new_from_iterator
 from harness.tokenizers.writing import BIN, NPY, outputs_of_ids
-
-if TYPE_CHECKING:
-    from harness.common.sheet import Sheet
 
 __all__ = ["Tokenizer", "load", "main", "train", "train_new_from_iterator"]
 
@@ -472,6 +469,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace) -> None:
+    from harness.common.sheet import print_sheets
     from harness.tokenizers.compression import figures_of, figures_sheet
 
     tokenizers = {name: load(name) for name in options.given}
@@ -484,18 +482,10 @@ def _stats(options: argparse.Namespace) -> None:
                     name, tokenizer, file.name, blocks(file), show, special_tokens=special
                 )
                 figures.append(row)
-    _report(options, [row._asdict() for row in figures], [figures_sheet(figures)])
-
-
-def _report(
-    options: argparse.Namespace, records: list[dict[str, Any]], sheets: list[Sheet]
-) -> None:
-    from harness.common.sheet import print_sheets
-
     if options.format == "json":
-        print_stdout(json.dumps(records, indent=1))
+        print_stdout(json.dumps([row._asdict() for row in figures], indent=1))
     else:
-        print_sheets(sheets)
+        print_sheets([figures_sheet(figures)])
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from typing import IO, Any, BinaryIO, TypeVar
 from harness.common import cache, files
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.progress import Advance, bar
-from harness.common.registry import split_list
+from harness.common.values import split_list
 from harness.corpora.files import BLOCK_BYTES, TEXT, Part, check_readable, state_of
 from harness.corpora.formats import (
     HEAD_BYTES,

@@ -29,7 +29,8 @@ from harness.common import registry
 from harness.common.cards import CountingCard, MeasureCard, PatternCard, fitted
 from harness.common.configuration import FirstStageConfig, HarnessConfig, LimitsConfig
 from harness.common.errors import Refusal
-from harness.common.registry import VariantCard, parse_number, split_list
+from harness.common.registry import VariantCard, parse_number
+from harness.common.values import split_list
 from harness.runs.names import GROUPS, HELP, LITERAL, check_names
 
 SWEEP = ("-m", "--multirun")

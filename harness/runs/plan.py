@@ -29,9 +29,9 @@ from harness.common.registry import (
     at_least,
     one_of,
     parse_bytes,
-    special_texts,
 )
 from harness.common.units import counted_text
+from harness.common.values import special_texts
 from harness.corpora import CorpusFile
 from harness.corpora.texts import is_name
 from harness.measure.limits import WorkerLimits

@@ -36,7 +36,7 @@ from harness.common.files import (
 )
 from harness.common.foreign import read_json
 from harness.common.outputs import check_output, real_path
-from harness.common.registry import special_texts
+from harness.common.values import special_texts
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (
     CONFIG,

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.units import token_text
+from harness.common.values import special_texts
 from harness.tokenizers.post_processor import NOTHING_AROUND, Around
 from variants.contract import GPT2_CHARACTERS, Merge, vocab_of
 
@@ -99,7 +100,7 @@ def trained(
     Raises Refusal for merges that cannot be a tokenizer, or do not start with those of the extended
     one.
     """
-    texts = registry.special_texts(special_tokens)
+    texts = special_texts(special_tokens)
     special_ids = {text: number for number, text in enumerate(texts, 256)}
     learned = Learned(vocab_of(merges, texts), list(merges), special_ids, pattern)
     try:
@@ -184,7 +185,7 @@ def of_vocab(
         raise ValueError("it gives two ids to one token")
     free = count(max(vocab, default=-1) + 1)
     special_ids = {}
-    for text in registry.special_texts(special_tokens):
+    for text in special_texts(special_tokens):
         token = text.encode()
         special_ids[text] = ids.pop(token) if token in ids else next(free)
     return put_together(dict(zip(map(spelled, ids), ids.values())), pairs, special_ids, pattern)
