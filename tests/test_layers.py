@@ -26,7 +26,7 @@ TOKENS = {
     "measure": 11_110,
     "corpora": 23_100,
     "tokenizers": 23_742,
-    "proof": 15_648,
+    "proof": 15_605,
     "records": 6_930,
     "runs": 17_588,
     "results": 26_462,

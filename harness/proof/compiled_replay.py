@@ -6,7 +6,7 @@ native/replay.hpp has its structures and its proof.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
@@ -71,14 +71,14 @@ def judge_merges(
     ValueError for invalid word counts, and MemoryError.
     """
     claimed, stays = inherited_first(merges, inherited, inheriting)
-    right = len(token_ids(claimed[: len(stays)])[0])
+    right = len(token_ids(claimed[: len(stays)], stays)[0])
     if right < len(stays):  # the first merges are not those to be inherited
         return Judged(right, right == len(merges) < num_merges)
 
     dropped = stays.count(False)
     retained, requested = len(stays) - dropped, max(num_merges, 0) + dropped
     claims = claimed[:requested]
-    lefts, rights = token_ids(claims[: first_refused(claims, len(stays), veto)])
+    lefts, rights = token_ids(claims, stays)
     judged = _judge(
         word_counts,
         lefts,
@@ -168,28 +168,21 @@ def _judge(word_counts: WordCounts, *claims: array[int], **question: Any) -> Any
     return _replay.judge(*columns, *claims, **question)
 
 
-def first_refused(claimed: Sequence[Merge], inherited: int, veto: Veto | None) -> int:
-    """The index of the first claim behind the inherited ones that the veto refuses: what comes
-    before it is judged as if it was not there. Without one, the number of claims.
-    """
-    if veto is not None:
-        for index in range(inherited, len(claimed)):
-            if veto(*claimed[index]):
-                return index
-    return len(claimed)
-
-
-def token_ids(merges: Sequence[Merge]) -> tuple[array[int], array[int]]:
+def token_ids(merges: Sequence[Merge], stays: Sequence[bool] = ()) -> tuple[array[int], array[int]]:
     """The ids of left and right tokens, up to the first merge of an unknown token or one that makes
-    a token again.
+    a token again. Of the first merges, those that do not stay make none.
 
     No right merge does either, so such a one ends what can be right.
     """
     lefts, rights = array("I"), array("I")
     known = KnownTokens()
-    for left, right in merges:
+    for index, (left, right) in enumerate(merges):
         left_id, right_id = known.find(left), known.find(right)
-        if left_id is None or right_id is None or not known.add(left, right):
+        if left_id is None or right_id is None:
+            break
+        if index < len(stays) and not stays[index]:
+            known.size += 1
+        elif not known.add(left, right):
             break
         lefts.append(left_id)
         rights.append(right_id)
@@ -245,18 +238,17 @@ def inherited_first(
         )
         return merges[:wrong] if wrong is not None else merges, [True] * len(inherited)
 
-    possible = list(possibly_met(inherited))
-    stays, at = [], 0
-    for merge in possible:
-        stays.append(at < len(merges) and merges[at] == merge)
-        at += stays[-1]
-    return [*possible, *merges[at:]], stays
-
-
-def possibly_met(inherited: Sequence[Merge]) -> Iterator[Merge]:
-    """The merges but for those that no text meets: of unknown tokens, and repeated ones."""
-    made = {bytes((byte,)) for byte in range(256)}
-    for left, right in inherited:
-        if left in made and right in made and left + right not in made:
-            made.add(left + right)
-            yield left, right
+    claims: list[Merge] = []
+    stays: list[bool] = []
+    made, at = {bytes((byte,)) for byte in range(256)}, 0
+    for merge in inherited:
+        token = b"".join(merge)
+        if token in made or not made.issuperset(merge):
+            continue  # no text meets it
+        stay = at < len(merges) and merges[at] == merge
+        claims.append(merge)
+        stays.append(stay)
+        if stay:
+            made.add(token)
+            at += 1
+    return [*claims, *merges[at:]], stays

@@ -254,7 +254,7 @@ def case_of(number: int, case: Case) -> str:
     """A case for tests/support/replay_driver.cpp; nothing if a list inherits unknown tokens."""
     words, merges, num_merges, rules = case
     claimed, stays = inherited_first(merges, rules["inherited"], rules["inheriting"])
-    lefts, rights = token_ids(claimed[: num_merges + stays.count(False)])
+    lefts, rights = token_ids(claimed[: num_merges + stays.count(False)], stays)
     if len(lefts) < len(stays):
         return ""
 

@@ -26,7 +26,7 @@
 //
 // 5. Claims may go on from inherited merges. These are replayed first and not judged, except for whether their pair ever
 //    occurred ("was met"). Pairs that they leave behind count as if they first occurred at the last inherited merge. A
-//    pair that may not be merged is not examined, and a claim of it is wrong.
+//    pair that may not be merged is not kept, so a claim of it is wrong.
 //
 // Each byte belongs to two pairs, so the lists of byte pairs are written in several passes over the text: first those of
 // the earliest claims, the others from what is left of the text when the first of them is due. A position holds a byte's
@@ -208,7 +208,7 @@ class Pass {
     void merge_claimed(PairKey pair) {
         const KeptPair* const found = kept_.find(pair);
         const std::int64_t count = found ? found->count : 0;
-        if (count < question_.min_count || is_refused(pair)) {
+        if (count < question_.min_count) {
             wrong_at_ = step_ + 1;
             wrong_count_ = count;
             return;
@@ -397,7 +397,7 @@ class Pass {
             highest_left_out_ = std::max(highest_left_out_, count);
             return ClaimTable::none;
         }
-        if (claim == ClaimTable::none && is_refused(key)) return ClaimTable::none;
+        if (claim >= inherited_ && is_refused(key)) return ClaimTable::none;
 
         kept_.add({key, count, std::max<std::uint64_t>(step_, inherited_)}, std::min<std::int64_t>(lowest_, 1));
         return claim != ClaimTable::none && claim >= step_ ? claim : ClaimTable::none;
