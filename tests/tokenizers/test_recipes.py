@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -24,11 +24,16 @@ DOCUMENTS = [TEXT, "the", "", *(f"the cat {number}" for number in range(200)), T
 END = "<|endoftext|>"
 
 
-@pytest.fixture(scope="module", params=[2, 4])
-def encoded(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, np.dtype[Any], list[list[int]]]:
+class Encoded(NamedTuple):
     """A folder in which the page's recipes have run, the dtype, and the ids of each document."""
+
+    folder: Path
+    dtype: np.dtype[Any]
+    ids: list[list[int]]
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def encoded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Encoded:
     one = Tokenizer(learned("gpt2", (END,)))
     if request.param == 4:
         vocab = {**dict(enumerate(BYTES)), 65_536: END.encode()}
@@ -45,7 +50,7 @@ def encoded(
     # llm.c, which is last, has no more than 65,536 tokens
     assert ("Cannot cast" in done.stderr) if request.param == 4 else not done.stderr
     ids = [[*one.encode(document), one.special_tokens[END]] for document in DOCUMENTS]
-    return folder, np.dtype(f"<u{request.param}"), ids
+    return Encoded(folder, np.dtype(f"<u{request.param}"), ids)
 
 
 def joined(documents: Sequence[Sequence[int]]) -> list[int]:
@@ -53,7 +58,7 @@ def joined(documents: Sequence[Sequence[int]]) -> list[int]:
 
 
 def test_nanogpt_maps_the_bare_numbers(
-    encoded: tuple[Path, np.dtype[Any], list[list[int]]],
+    encoded: Encoded,
 ) -> None:
     folder, dtype, ids = encoded
     assert np.memmap(folder / "ids.bin", dtype, mode="r").tolist() == joined(ids)
@@ -69,7 +74,7 @@ def test_shards_of_several_processes_are_joined(tmp_path: Path) -> None:
     assert b"".join(parts) == (tmp_path / "all.bin").read_bytes()
 
 
-def test_llm_c_finds_its_header(encoded: tuple[Path, np.dtype[Any], list[list[int]]]) -> None:
+def test_llm_c_finds_its_header(encoded: Encoded) -> None:
     """256 numbers of four bytes, the first three a magic number, the version and the count."""
     folder, dtype, ids = encoded
     if dtype.itemsize == 4:
@@ -82,7 +87,7 @@ def test_llm_c_finds_its_header(encoded: tuple[Path, np.dtype[Any], list[list[in
     assert np.frombuffer(content[1024:], "<u2").tolist() == joined(ids)
 
 
-def test_megatron_finds_each_document(encoded: tuple[Path, np.dtype[Any], list[list[int]]]) -> None:
+def test_megatron_finds_each_document(encoded: Encoded) -> None:
     """A magic text, the version, a code of the dtype, both counts; lengths, places in bytes, and
     the sequences with which documents start.
     """
@@ -110,7 +115,7 @@ def test_megatron_finds_each_document(encoded: tuple[Path, np.dtype[Any], list[l
 
 
 def test_datatrove_finds_each_document(
-    encoded: tuple[Path, np.dtype[Any], list[list[int]]],
+    encoded: Encoded,
 ) -> None:
     """The index holds where each document ends, in tokens, as numbers of eight bytes."""
     folder, dtype, ids = encoded

@@ -278,13 +278,14 @@ PLAIN_RUN = """
 import sys
 from harness.__main__ import main
 
-main(["variants=naive", "data.path=text.txt", "vocab_size=260", "results=results"])
+main(["variants=naive", "data.path=text.txt", "vocab_size=260", "results=results", sys.argv[1]])
 print([name for name in sys.modules if name.startswith("harness.tokenizers")])
 """
 
 
-def test_a_plain_run_needs_nothing_of_tokenizers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("plan", ["true", pytest.param("false", marks=pytest.mark.slow)])
+def test_a_plain_run_needs_nothing_of_tokenizers(tmp_path: Path, plan: str) -> None:
     (tmp_path / "text.txt").write_text("low lower lowest " * 20)
-    command = [sys.executable, "-c", PLAIN_RUN]
+    command = [sys.executable, "-c", PLAIN_RUN, f"plan={plan}"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
