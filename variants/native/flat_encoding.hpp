@@ -62,7 +62,7 @@ class Encoder {
     };
     static_assert(sizeof(Known) == 64, "a line of the cache");
     static constexpr std::size_t longest_known = 23, most_known_tokens = 9;
-    static constexpr unsigned known_log = 16;   // 4 MB; not tuned
+    static constexpr unsigned known_log = 16;   // 4 MB
     // A character of two or three bytes, alone.
     struct Character {
         std::uint32_t number;   // of tokens; 0: nothing is known
@@ -95,7 +95,7 @@ class Encoder {
             known = around << 2 | static_cast<std::uint64_t>(merges_.boundary(piece, at, end, length_before, length_behind));
         return static_cast<Boundary>(known & 3);
     }
-    static constexpr unsigned boundaries_log = 16;   // 512 kB; not tuned
+    static constexpr unsigned boundaries_log = 16;   // 512 kB
 
     template <class Symbol, class SymbolOf>
     Symbol* encode_unit(const std::uint8_t* begin, const std::uint8_t* end, bool by_characters, const std::uint8_t* readable,

@@ -112,7 +112,7 @@ class Merger {
   private:
     using Occurrence = flat::Occurrence<Symbol>;
 
-    static constexpr std::size_t chunk = 256;      // not tuned
+    static constexpr std::size_t chunk = 256;
     static constexpr std::size_t distance = 96;   // list entries between a prefetch and its use
     static constexpr std::size_t first_asked_for = 64;   // of the next merge's list
 

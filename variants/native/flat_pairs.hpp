@@ -38,8 +38,7 @@ class ListPool {
         std::size_t entries;
     };
     static constexpr std::size_t granule = sizeof(Extent) / sizeof(Position);
-    static constexpr std::size_t first_chunk = std::size_t{1} << 14;   // not tuned
-
+    static constexpr std::size_t first_chunk = std::size_t{1} << 14;
     static std::size_t rounded(std::size_t entries) { return (entries + granule - 1) / granule * granule; }
 
     static unsigned log2_of(std::size_t value) { return 63u - static_cast<unsigned>(__builtin_clzll(value)); }
@@ -144,8 +143,8 @@ class Queue {
         PairKey key;
     };
     using Large = std::pair<std::int64_t, PairKey>;   // the count first
-    static constexpr std::int64_t small_counts = 65536;                    // each with a level of its own; not tuned
-    static constexpr std::size_t large_level = std::size_t{1} << 18;   // sorted in a tenth of a second; not tuned
+    static constexpr std::int64_t small_counts = 65536;                    // each with a level of its own
+    static constexpr std::size_t large_level = std::size_t{1} << 18;   // sorted in a tenth of a second
 
     bool behind(const Ranked& one, const Ranked& other) const {
         if (one.left != other.left) return one.left < other.left;
@@ -382,7 +381,7 @@ class KeptPairs {
         queue_.push(slot.key, slot.count);
     }
 
-    // One part in so many of all occurrences, or of the text, to be worth a look at the text. Not tuned.
+    // One part in so many of all occurrences, or of the text, to be worth a look at the text.
     static constexpr std::size_t share = 2, smallest_share = 4;
 
     Tallies& tallies_;

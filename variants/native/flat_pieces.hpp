@@ -97,8 +97,7 @@ class PieceShard {
 
   private:
     static constexpr Symbol heavy = static_cast<Symbol>(-1);
-    static constexpr std::size_t first = 1, few = 256;   // not tuned
-
+    static constexpr std::size_t first = 1, few = 256;
     static std::size_t place_of(std::uint64_t slot) { return slot & ((std::uint64_t{1} << place_bits) - 1); }
     std::size_t home(std::uint64_t tag) const { return home_in(slots_, tag); }
     static std::size_t home_in(const Array<std::uint64_t>& slots, std::uint64_t tag) {
@@ -203,9 +202,9 @@ class PieceTable {
     }
 
   private:
-    static constexpr unsigned shard_bits = 6;       // more shards than threads, so that few wait; not tuned
+    static constexpr unsigned shard_bits = 6;       // more shards than threads, so that few wait
     static constexpr std::size_t shard_count = std::size_t{1} << shard_bits;
-    static constexpr std::size_t ahead = 16;        // between a prefetch and its use; not tuned
+    static constexpr std::size_t ahead = 16;        // between a prefetch and its use
 
     struct Locked {
         std::mutex mutex;

@@ -56,7 +56,7 @@ class WeightClasses {
     std::uint64_t positions() const { return positions_; }   // without any filling up
 
   private:
-    static constexpr std::uint64_t light_weights = 65536;   // found by themselves as an index; not tuned
+    static constexpr std::uint64_t light_weights = 65536;   // found by themselves as an index
 
     std::vector<WeightClass> classes_;
     std::vector<std::uint32_t> class_of_light_;

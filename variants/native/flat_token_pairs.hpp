@@ -25,7 +25,7 @@ class TokenPairs {
                Tallies& tallies, Progress& progress)
         : text_(text), first_new_(first_new), pairs_(pairs), parts_(parts), tallies_(tallies), progress_(progress) {
         while (sums_log_ < most_sums_log && text.size() >> sums_log_ > cells_a_sum) ++sums_log_;
-        if (text.size() > many) sampled_ = 8;   // not tuned, nor is the next
+        if (text.size() > many) sampled_ = 8;
         if (text.size() > 16 * many) sampled_ = 64;
     }
 
@@ -58,8 +58,8 @@ class TokenPairs {
   private:
     using Slot = PairTable::Slot;
 
-    static constexpr unsigned most_sums_log = 22;               // not tuned
-    static constexpr std::size_t cells_a_sum = 8;               // not tuned
+    static constexpr unsigned most_sums_log = 22;
+    static constexpr std::size_t cells_a_sum = 8;
     static constexpr std::size_t many = std::size_t{1} << 20;   // cells from which a sample says enough
     static constexpr std::size_t block = 512;                   // places whose memory is fetched together
     static constexpr std::uint32_t most_sum = std::numeric_limits<std::uint32_t>::max();   // and whatever is above

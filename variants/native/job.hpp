@@ -75,7 +75,7 @@ struct Stopped {};
 // Called at most ten times a second with what has been learned so far; false: stop.
 using Report = bool (*)(void* context, const Training& so_far);
 
-// Steps of long work after which to look whether it is to end. Not tuned.
+// Steps of long work after which to look whether it is to end.
 constexpr std::uint64_t steps_between_looks = 65536;
 
 // The stopwatch that gives time to phases and asks now and then whether to go on.

@@ -140,8 +140,7 @@ class Column {
     const Value& operator[](std::size_t index) const { return data()[index]; }
 
   private:
-    static constexpr std::size_t few = std::size_t{1} << 20, first_reserved = std::size_t{1} << 30;   // not tuned
-
+    static constexpr std::size_t few = std::size_t{1} << 20, first_reserved = std::size_t{1} << 30;
     void* at(std::size_t byte) { return static_cast<char*>(memory_.start) + byte; }
 
     Memory copy_of(std::size_t size) const {

@@ -60,8 +60,7 @@ class Index {
     }
 
   private:
-    static constexpr unsigned few_bits = 18;   // not tuned
-
+    static constexpr unsigned few_bits = 18;
     Array<Slot> slots_;
     unsigned shift_;
 };

@@ -31,8 +31,8 @@ class Join {
     }
 
   private:
-    static constexpr unsigned most_slice_bits = 12;       // not tuned
-    static constexpr std::size_t words_in_slice = 4096;   // not tuned
+    static constexpr unsigned most_slice_bits = 12;
+    static constexpr std::size_t words_in_slice = 4096;
     static_assert(most_slice_bits <= WordTable::first_bits, "a slice begins at a slot of every index");
 
     // The words whose hashes begin with these bits.

@@ -97,7 +97,7 @@ class WordTable final : public WordSink {
 
   private:
     friend class Join;
-    static constexpr unsigned first_bits = 14;   // not tuned
+    static constexpr unsigned first_bits = 14;
     static constexpr std::size_t most_words = std::size_t(1) << 30;
 
     struct ShortSlot {
@@ -188,7 +188,7 @@ class WordTable final : public WordSink {
         ++counts_[slot->place - 1];
     }
     // Without a call and mostly without a loop; both texts have padding behind them.
-    static constexpr std::size_t step = 64;   // not tuned
+    static constexpr std::size_t step = 64;
     static void copy(byte* to, const byte* from, std::size_t length) {
         for (std::size_t done = 0; done < length; done += step) std::memcpy(to + done, from + done, step);
     }
