@@ -24,7 +24,7 @@ TOKENS = {
     "worker": 6_537,
     "common": 15_371,
     "measure": 11_110,
-    "corpora": 23_100,
+    "corpora": 23_700,
     "tokenizers": 23_742,
     "proof": 15_605,
     "records": 6_930,

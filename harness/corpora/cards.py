@@ -19,7 +19,7 @@ from harness.corpora.files import TEXT, CorpusFile, digest_of
 
 Card = Mapping[str, Any]
 GENERATOR = "generator"
-TABLES = ("zipf_words",)
+TABLES = ("zipf_words", "rare_words")
 """The generator of tables of words; the others make texts."""
 FETCHED = ("url", "hugging_face", "package_index", "debian", "npm")
 """The kinds of source that harness.corpora.fetch downloads."""

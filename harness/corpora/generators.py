@@ -28,6 +28,7 @@ from harness.corpora.cards import GENERATOR, TABLES, Card, difference
 from harness.corpora.files import TEXT, CorpusFile, digest_of
 from harness.corpora.language import Bytes, Choice, Integers, Numbers, Pieces, Unsigned
 from harness.corpora.local import members_of, name_of
+from harness.corpora.rare_words import rare_words
 from harness.corpora.word_tables import items_in
 from harness.worker import exchange
 from variants.contract import WordCounts
@@ -187,6 +188,7 @@ FUNCTIONS = (
     one_word,
     no_repeats,
     zipf_words,
+    rare_words,
 )
 GENERATORS: dict[str, Generator] = {function.__name__: function for function in FUNCTIONS}
 
@@ -200,7 +202,7 @@ def made(card: Card) -> Iterator[Any]:
     with bar(f"making {card['name']}", parameters.get(unit, 0), unit) as show:
         for block in generator(**parameters):
             yield block
-            done += len(block.counts) if unit == "words" else len(block)
+            done += len(block[-1]) if unit == "words" else len(block)
             show(done)
 
 

@@ -1,0 +1,110 @@
+"""The words of the gate's card tell right trainers from those that mistake what is rare."""
+
+from __future__ import annotations
+
+import functools
+import struct
+import unicodedata
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from harness.corpora.rare_words import rare_words
+from harness.gate.card import read_gate_card
+from variants.contract import Merge, WordCounts
+from variants.heap import train
+
+Items = list[tuple[bytes, int]]
+
+
+@functools.cache
+def words_of(corpus: str) -> tuple[Items, int]:
+    """The words of a corpus of the usual card, and how many merges it asks for."""
+    overrides = read_gate_card("usual").corpora[corpus].overrides
+    values = dict(override.split("=") for override in overrides)
+    number = int(values.get("data.source.words", 70_000))
+    heavy = int(values.get("data.source.heavy", 200))
+    ((data, lengths, counts),) = rare_words(seed=7, words=number, heavy=heavy)
+    ends = np.cumsum(lengths)
+    text = data.tobytes()
+    words = [text[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+    return list(zip(words, counts.tolist(), strict=True)), int(values["vocab_size"]) - 256
+
+
+def text(word: bytes) -> str:
+    return word.decode("utf-8", "surrogateescape")
+
+
+def as_bytes(word: str) -> bytes:
+    return word.encode("utf-8", "surrogateescape")
+
+
+MISTAKEN_WORDS: dict[str, Callable[[bytes], bytes]] = {
+    "a digit": lambda word: word.replace(b"0", b""),
+    "a byte of Chinese": lambda word: word.replace(b"\xe4", b""),
+    "a byte that no text has": lambda word: word.replace(b"\xc0", b""),
+    "what is not text": lambda word: word.decode("utf-8", "ignore").encode(),
+    "case": lambda word: as_bytes(text(word).lower()),
+    "a combining mark": lambda word: as_bytes(unicodedata.normalize("NFC", text(word))),
+    "a ligature": lambda word: as_bytes(unicodedata.normalize("NFKC", text(word))),
+    "white space": lambda word: word.strip(),
+    "a zero byte": lambda word: word.partition(b"\0")[0],
+    "more than 200 bytes": lambda word: word if len(word) <= 200 else b"",
+    "more than 255 bytes": lambda word: word[:255],
+}
+MISTAKEN_COUNTS: dict[str, Callable[[int], int]] = {
+    "more than 31 bits": lambda count: min(count, 2**31 - 1),
+    "more than 32 bits": lambda count: count % 2**32,
+    "more than a float holds": lambda count: int(struct.unpack("f", struct.pack("f", count))[0]),
+    "more than a double holds": lambda count: int(float(count)),
+}
+MISTAKEN_TABLES: dict[str, Callable[[Items], Items]] = {
+    "words after 65,536": lambda items: items[:65536],
+    "the rarest words": lambda items: sorted(items, key=lambda item: -item[1])[:65536],
+    "the last word": lambda items: items[:-1],
+    "the first word": lambda items: items[1:],
+}
+
+
+@functools.cache
+def right_merges(corpus: str) -> list[Merge]:
+    items, number = words_of(corpus)
+    return list(train(WordCounts.from_items(items), number))
+
+
+def makes_other_merges(corpus: str, mistaken: Items) -> bool:
+    expected = right_merges(corpus)
+    added: dict[bytes, int] = {}
+    for word, count in mistaken:
+        added[word] = added.get(word, 0) + count
+    given = [(word, count) for word, count in added.items() if word and count]
+    return list(train(WordCounts.from_items(given), len(expected))) != expected
+
+
+@pytest.mark.parametrize("kind", MISTAKEN_WORDS)
+def test_mistake_about_words_changes_the_merges(kind: str) -> None:
+    items, _ = words_of("rare")
+    mistaken = [(MISTAKEN_WORDS[kind](word), count) for word, count in items]
+    assert makes_other_merges("rare", mistaken)
+
+
+@pytest.mark.parametrize("kind", MISTAKEN_COUNTS)
+def test_mistake_about_counts_changes_the_merges(kind: str) -> None:
+    items, _ = words_of("rare")
+    mistaken = [(word, MISTAKEN_COUNTS[kind](count)) for word, count in items]
+    assert makes_other_merges("rare", mistaken)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MISTAKEN_TABLES)
+def test_mistake_about_the_number_of_words_changes_the_merges(kind: str) -> None:
+    items, _ = words_of("many_words")
+    assert makes_other_merges("many_words", MISTAKEN_TABLES[kind](items))
+
+
+def test_words_are_distinct_and_hold_every_byte() -> None:
+    rare, many = words_of("rare")[0], words_of("many_words")[0]
+    assert len({word for word, _ in rare}) == len(rare) == 2000
+    assert len({word for word, _ in many}) == len(many) == 70_000
+    assert set(b"".join(word for word, count in rare if count > 1)) == set(range(256))
