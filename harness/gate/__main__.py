@@ -57,7 +57,7 @@ from harness.gate.observe import (
     observe_instructions,
     observe_times,
 )
-from harness.gate.show import as_json, junit, lines, summary_of
+from harness.gate.show import as_json, junit, lines, summary_of, wrapped
 from harness.measure.process import PACKAGES
 from harness.measure.quiet import timing
 from harness.records.schema import GateQuestion
@@ -97,13 +97,10 @@ def judge_change(options: argparse.Namespace) -> int:
     if options.base_target and (options.no_base or options.accept or options.against_variant):
         raise Refusal("--base-target is for a base that is a commit; remove it")
     if options.replay is not None:
-        measuring_options = (
-            options.targets or options.tiers or options.concurrent or options.base_target
-        )
+        measuring_options = options.targets or options.tiers or options.base_target
         if measuring_options or options.card != DEFAULT_CARD:
             raise Refusal(
-                "targets, --card, --tiers, --base-target and --concurrent have no effect with "
-                "--replay; remove them"
+                "targets, --card, --tiers and --base-target have no effect with --replay; remove them"
             )
         written = [store.VERDICT, store.SUMMARY]
         check_output(options.output, [store.evidence_file(options.replay)], names=written)
@@ -130,7 +127,8 @@ def judge_change(options: argparse.Namespace) -> int:
             if finding.message.endswith(f"; {ACCEPTED}")
         ]
         print_stdout("\n".join(accepted) or "the snapshot is unchanged")
-    print_stdout(junit(verdict) if options.format == "junit" else "\n".join(lines(verdict)))
+    text = "\n".join(map(wrapped, lines(verdict)))
+    print_stdout(junit(verdict) if options.format == "junit" else text)
     return code
 
 
@@ -239,7 +237,7 @@ def observe_tiers(
     if WORK in card.tiers:
         observe_instructions(sampler, comparisons)
     if TIME in card.tiers:
-        with timing(options.concurrent):
+        with timing():
             observe_times(sampler, comparisons)
 
 
@@ -364,11 +362,6 @@ def _parser() -> argparse.ArgumentParser:
         default=OUTPUT,
         metavar="FOLDER",
         help="of evidence (default: %(default)s)",
-    )
-    add(
-        "--concurrent",
-        action="store_true",
-        help="measure although another run is being timed on this machine",
     )
     return parser
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.common import errors
-from harness.common.comparison import Comparison
 from harness.common.units import bytes_text, count_text, counted_text, share_text
 from harness.gate.card import TIERS, GateCard, stored_card
 from harness.gate.evidence import (
@@ -34,7 +33,7 @@ from harness.gate.evidence import (
     gated,
     paired_blocks,
 )
-from harness.gate.rule import ESCALATE, decide, is_larger, split
+from harness.gate.rule import ESCALATE, Decision, decide, is_larger, split
 from harness.proof import IDENTICAL, PROVED, WRONG
 from harness.records.file import Record
 from harness.records.schema import GateQuestion
@@ -310,7 +309,7 @@ def time_finding(card: GateCard, name: str, records: Sequence[Record]) -> Findin
             f"{subject}: {decision.why} ({signed(memory[0])}, {bytes_text(round(memory[1]))} more)"
         )
     elif effect is not None:
-        message = f"{subject}, {effect.clock} time: {decision.why}{effect_text(effect)}"
+        message = f"{subject}, {effect.clock} time: {decision.why}{effect_text(decision)}"
     else:
         message = f"{subject}: {decision.why}"
 
@@ -355,20 +354,21 @@ def trouble_of(name: str, records: Sequence[Record]) -> Finding | None:
     return None
 
 
-def effect_text(effect: Comparison) -> str:
-    """An effect with its interval and its blocks, in brackets; nothing if no block was
+def effect_text(decision: Decision) -> str:
+    """An effect with the interval that decided and its blocks, in brackets; nothing if no block was
     undisturbed.
     """
-    if not effect.blocks:
+    effect = decision.effect
+    if effect is None or not effect.blocks:
         return ""
     interval = ""
     if effect.low is not None and effect.high is not None:
-        interval = f", between {signed(effect.low - 1)} and {signed(effect.high - 1)}"
-    of = f" of {effect.blocks + effect.left_out}" if effect.left_out else ""
-    slower = share_text(sum(ratio > 1 for ratio in effect.ratios) / len(effect.ratios))
-    return (
-        f" ({signed(effect.ratio - 1)}{interval}, slower in {slower} of {effect.blocks}{of} blocks)"
-    )
+        low, high = signed(effect.low - 1), signed(effect.high - 1)
+        interval = f", with {share_text(decision.certainty)} certainty {low} to {high}"
+    slower = sum(ratio > 1 for ratio in effect.ratios)
+    left_out = f", {effect.left_out} left out as disturbed" if effect.left_out else ""
+    blocks = f"head took longer in {slower} of {effect.blocks} blocks{left_out}"
+    return f" ({signed(effect.ratio - 1)}{interval}; {blocks})"
 
 
 def signed(share: float, decimals: int = 1) -> str:

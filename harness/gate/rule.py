@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from harness.common.comparison import Comparison, Sample, compare
+from harness.common.comparison import CONFIDENCE, Comparison, Sample, compare
 from harness.gate.card import TimeRule
 from harness.gate.evidence import AGAIN, BASE, HEAD, INCONCLUSIVE, PASS, REGRESSION, SideRecords
 
@@ -34,7 +34,7 @@ A/A run in forty would be reported on a machine whose times differ by ten per ce
 @dataclass(frozen=True)
 class Decision:
     """The result of a stage, the reason, and what it was taken from: `memory` is a share and
-    bytes.
+    bytes, `certainty` that of the interval of `effect`.
     """
 
     state: str
@@ -42,6 +42,7 @@ class Decision:
     effect: Comparison | None = None
     control: Comparison | None = None
     memory: tuple[float, float] | None = None
+    certainty: float = CONFIDENCE
 
 
 def split(
@@ -87,14 +88,16 @@ def triage(rule: TimeRule, blocks: Sequence[SideRecords]) -> Decision:
     elif is_larger(memory):
         why = "head looks larger"
     elif excludes(rule, slower):
-        state, why = PASS, "no slower"
+        state, why = PASS, not_slower(slower)
     return Decision(state, why, slower, control, memory)
 
 
 def confirm(rule: TimeRule, blocks: Sequence[SideRecords]) -> Decision:
     """The decision of fresh blocks, the only one that can fail a change."""
     slower, control, memory = figures(blocks)
-    state, why = INCONCLUSIVE, "the machine is too noisy: the interval includes no slow-down at all"
+    certain = certain_effect(blocks)
+    state, why = INCONCLUSIVE, ""
+    effect, certainty = slower, CONFIDENCE
 
     if is_larger(memory):
         return Decision(REGRESSION, "the peak of memory is higher", slower, control, memory)
@@ -102,7 +105,7 @@ def confirm(rule: TimeRule, blocks: Sequence[SideRecords]) -> Decision:
     if slower.blocks < min(BLOCKS_LEFT, rule.confirm.blocks):
         why = f"only {slower.blocks} of {len(blocks)} blocks were undisturbed"
     elif slower.ratio <= 1 + rule.confirm.max_slowdown and excludes(rule, slower):
-        state, why = PASS, "no slower"
+        state, why = PASS, not_slower(slower)
     elif slower.ratio <= 1 + rule.confirm.max_slowdown:
         why = f"a slow-down by {100 * rule.max_missed_slowdown:g} % cannot be excluded"
     elif (
@@ -112,17 +115,26 @@ def confirm(rule: TimeRule, blocks: Sequence[SideRecords]) -> Decision:
     ):
         limit = f"limit {100 * rule.triage.max_slowdown:g} %; this machine is too noisy now"
         why = f"two measurements of base differ by {100 * abs(control.ratio - 1):.1f} % ({limit})"
-    elif is_certain(blocks, slower):
-        state, why = REGRESSION, "head is slower"
+    else:
+        if certain is not None:
+            effect, certainty = certain, CERTAINTY
+        if effect.low is not None and effect.low > 1:
+            state, why = REGRESSION, "head is slower"
+        else:
+            why = "the machine is too noisy: the interval includes no slow-down at all"
 
-    return Decision(state, why, slower, control, memory)
+    return Decision(state, why, effect, control, memory, certainty)
 
 
-def is_certain(blocks: Sequence[SideRecords], slower: Comparison) -> bool:
-    """Whether head is slower beyond doubt, or at 95 % with too few blocks for more."""
+def certain_effect(blocks: Sequence[SideRecords]) -> Comparison | None:
+    """Return head against base with the interval that decides; None with too few blocks for it."""
     certain = compare(samples_of(blocks, HEAD), samples_of(blocks, BASE), CERTAINTY)
-    low = slower.low if certain is None or certain.low is None else certain.low
-    return low is not None and low > 1
+    return None if certain is None or certain.low is None else certain
+
+
+def not_slower(effect: Comparison) -> str:
+    """Return how head passes: it is faster if the interval excludes that it is not."""
+    return "faster" if effect.high is not None and effect.high < 1 else "no slower"
 
 
 def figures(

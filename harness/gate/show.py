@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 from xml.etree import ElementTree
 
@@ -63,6 +64,16 @@ def lines(verdict: GateVerdict) -> list[str]:
     return text
 
 
+def wrapped(line: str) -> str:
+    """Break a line at 100 columns; what belongs to a finding stays below it."""
+    indent = " " * 13
+    return "\n".join(
+        textwrap.wrap(
+            line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+    )
+
+
 def summary_of(verdict: GateVerdict, evidence: Evidence) -> str:
     """Return the summary of a pull request: the lines of the terminal, what was compared, and
     where.
@@ -72,7 +83,7 @@ def summary_of(verdict: GateVerdict, evidence: Evidence) -> str:
     question, environment = evidence.question, evidence.run.environment
     facts = [environment.get("cpu"), environment.get("python"), evidence.run.run[:10]]
     sides = f"Base: {question.get('base', 'none')}; head: {question['head']}."
-    text = [f"### {sign} {markdown_text(first)}", "", "```text", *rest, "```", ""]
+    text = [f"### {sign} {markdown_text(first)}", "", "```text", *map(wrapped, rest), "```", ""]
     return "\n".join([*text, markdown_text(f"{sides} {', '.join(filter(None, facts))}")]) + "\n"
 
 
