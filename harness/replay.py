@@ -381,12 +381,14 @@ def account(replay: Replay) -> Iterator[str]:
     """How many merges were ties, what each tie-break makes of them, and what is left, in lines for
     people.
     """
-    right, ties = replay.up_to_ties.right, replay.ties
-    number = len(replay.up_to_ties.counts) - ties
+    right, ties, judged = replay.up_to_ties.right, replay.ties, len(replay.up_to_ties.counts)
+    number = judged - ties
+    if right > judged:
+        yield f"{count_text(right - judged):>9}  inherited"
     yield f"{count_text(number):>9}  the most frequent pair of their moment"
     yield f"{count_text(ties):>9}  one of several most frequent pairs"
-    if right < len(replay.merges):
-        yield f"{count_text(len(replay.merges) - right - 1):>9}  not judged, behind the wrong one"
+    if behind := len(replay.merges[right + 1 :]):
+        yield f"{count_text(behind):>9}  not judged, behind the wrong one"
 
     for tie_break in TieBreak if ties else ():
         reached = replay.reached[tie_break]
