@@ -5,11 +5,12 @@ python results/encode/benchmark.py english=FILE chinese=FILE [...]   # measure, 
 python results/encode/benchmark.py --table                           # print the table of what is stored
 
 Each text is cut to --megabytes and trains a tokenizer of each size, by which every engine encodes
-it. Two texts are made of the given ones: `chat`, the first text in turns between special tokens,
-and `unknown`, the last text by the first one's tokenizer. Each measurement is a process of its own:
-it encodes the whole text, the whole text again with the same object, and then pieces of 1,000
-characters. All ids must have one digest, or no time is shown. --candidate PYTHON is an interpreter
-with the release candidate of tokenizers.
+it, and one of half words and half superwords (`english superwords`). Two texts are made of the
+given ones: `chat`, the first text in turns between special tokens, and `unknown`, the last text by
+the first one's tokenizer. Each measurement is a process of its own: it encodes the whole text, the
+whole text again with the same object, and then pieces of 1,000 characters. All ids must have one
+digest, or no time is shown. --candidate PYTHON is an interpreter with the release candidate of
+tokenizers.
 """
 
 import argparse
@@ -91,7 +92,22 @@ def made_cases(
             saved = folder / f"{name}-{vocab_size}"
             tokenizer.save(saved)
             yield name, vocab_size, saved, folder / f"{name}.txt"
+            if name in files:
+                saved = superwords(folder / f"{name}.txt", vocab_size)
+                yield f"{name} superwords", vocab_size, saved, folder / f"{name}.txt"
         yield "unknown", vocab_size, folder / f"{first}-{vocab_size}", folder / f"{last}.txt"
+
+
+def superwords(text: Path, vocab_size: int) -> Path:
+    """The folder of a tokenizer half of whose merges were learned in words, half in lines."""
+    from harness.tokenizer import train
+
+    first, saved = (text.with_name(f"{text.stem}-{stage}-{vocab_size}") for stage in (1, 2))
+    words = train(text, vocab_size // 2, pattern="superbpe_words", special_tokens=SPECIALS)
+    words.save(first)
+    options: dict[str, Any] = {"extend": first, "veto": "superbpe", "special_tokens": SPECIALS}
+    train(text, vocab_size, pattern="superbpe", **options).save(saved)
+    return saved
 
 
 def beginning(content: bytes, size: int) -> str:
