@@ -33,8 +33,16 @@ from harness.common.outputs import check_output, write_output
 from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
 from harness.gate import evidence as store
-from harness.gate.base import MAIN_BRANCHES, NoBase, base_side, has_trainer, located_here, side_of
-from harness.gate.card import DEFAULT_CARD, TIERS, GateCard, read_gate_card, stored_card
+from harness.gate.base import (
+    MAIN_BRANCHES,
+    NoBase,
+    base_side,
+    changed_lines,
+    has_trainer,
+    located_here,
+    side_of,
+)
+from harness.gate.card import DEFAULT_CARD, TIERS, GateCard, card_paths, read_gate_card, stored_card
 from harness.gate.evidence import (
     ABSENT,
     ACCEPTED,
@@ -156,6 +164,8 @@ def observe(options: argparse.Namespace) -> Evidence:
                         question["commit"] = base.commit
                         accepted = store.accepted_changes(store.ACCEPTED_CHANGES, base.commit)
                         question["accepted"] = accepted
+                        root, paths = Path(base.forbidden), card_paths(options.card)
+                        question["card_change"] = changed_lines(root, base.commit, paths)
                     log.run = structs.replace(log.run, question=question)
                 observe_tiers(sampler, head, base, variants, against, options)
             except WrongCode as error:

@@ -142,6 +142,16 @@ def changed_files(root: Path, commit: str, output: Path) -> list[str]:
     return [name for name in code if not (root / name).is_relative_to(ours)]
 
 
+def changed_lines(root: Path, commit: str, paths: Sequence[Path]) -> str:
+    """Return how files of a repository differ from a commit: the lines that were taken away and
+    added.
+    """
+    ours = [str(path.resolve()) for path in paths if path.resolve().is_relative_to(root)]
+    lines = git(root, "diff", "-U0", commit, "--", *ours).splitlines() if ours else []
+    changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    return " ".join(" ".join(changed).split())
+
+
 def repository_of(packages: Mapping[str, Path]) -> Path:
     """Return the root of the one repository that has all packages. Raises NoBase if there is
     none.

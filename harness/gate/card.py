@@ -68,12 +68,17 @@ def read_gate_card(name: str, overrides: Sequence[str] = ()) -> GateCard:
     """Return the card of a name or file, over the usual one, with `key=value` overrides. Raises
     Refusal.
     """
+    layers = [registry.read_card(path) for path in card_paths(name)]
+    return merged_card(f"gate card {name}", layers, overrides)
+
+
+def card_paths(name: str) -> list[Path]:
+    """Return the files of a card, the usual one first. Raises Refusal for an unknown name."""
     files = registry.card_files("gate")
     file = files.get(name, Path(name))
     if not file.is_file():
         raise Refusal(f"{registry.unknown('gate card', name, files)}; or pass the name of a file")
-    layers = [registry.read_card(path) for path in (files[DEFAULT_CARD], file)]
-    return merged_card(f"gate card {name}", layers, overrides)
+    return list(dict.fromkeys([files[DEFAULT_CARD], file]))
 
 
 def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> GateCard:

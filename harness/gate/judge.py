@@ -123,6 +123,9 @@ def judge(evidence: Evidence) -> GateVerdict:
 
     for tier in card.tiers:
         findings += list(tier_not_measured(tier, findings))
+    if change := evidence.question.get("card_change"):
+        message = f"the change edits the card of its own gate: {change}"
+        findings.append(Finding("card", ABSENT, ALL, message))
     findings = [with_acceptance(finding, evidence.question) for finding in findings]
     return GateVerdict(sorted(findings, key=lambda finding: STATES.index(finding.state)))
 

@@ -61,6 +61,9 @@ class GateQuestion(TypedDict, total=False):
     head: Annotated[str, doc("what was gated")]
     base: Annotated[str, doc("what it was compared with; missing without a base")]
     commit: Annotated[str, doc("the commit of the base; missing without one")]
+    card_change: Annotated[
+        str, doc("how the change edits the gate's own card; empty if it does not")
+    ]
     accepted: Annotated[
         list[AcceptedChange], doc("the changes that are accepted against this commit")
     ]

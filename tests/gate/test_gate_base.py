@@ -288,6 +288,26 @@ def test_base_that_imports_a_file_of_the_working_tree_is_no_result(
     assert f"the results are not trusted: base imported {folder / 'quick.py'}" in headline
 
 
+@pytest.mark.slow
+def test_change_of_its_own_card_is_in_the_headline(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = repository / "gate.yaml"
+    card.write_text(CARD.read_text())
+    commit_all(repository)
+    git(repository, "checkout", "-qb", "change")
+    (repository / "mine.py").write_text(SLOWER)
+    card.write_text(CARD.read_text().replace("limits: {wall: 300}", "limits: {wall: 200}"))
+    commit_all(repository)
+    output = ["--output", str(tmp_path / "out")]
+    for replayed in ([], ["--replay", str(tmp_path / "out")]):
+        arguments = replayed or ["mine:train", "--card", "gate.yaml", "--tiers", "identity,time"]
+        assert gate.main([*arguments, *output]) in (0, 20, 23)
+        headline = " ".join(capsys.readouterr().out.partition("  identity")[0].split())
+        edit = "-limits: {wall: 300} +limits: {wall: 200}"
+        assert f"the change edits the card of its own gate: {edit}" in headline
+
+
 # What head and the checkout could do
 
 SLOWER = """
