@@ -30,7 +30,7 @@ TOKENS = {
     "records": 6_930,
     "runs": 17_588,
     "results": 26_462,
-    "gate": 12_490,
+    "gate": 12_520,
     "commands": 14_304,
     "tests": 119_321,
 }

@@ -55,7 +55,8 @@ def lines(verdict: GateVerdict) -> list[str]:
             continue  # the headline has it
         text.append(f"{finding.state:<13}{finding.message}")
         if finding.advice:
-            text.append(f"{'':<13}{finding.advice}")
+            advice, _, line = finding.advice.partition(": ")
+            text += [f"{'':<13}{advice}:", f"{'':<13}{line}"]  # a line to copy stays whole
     for (state, reason), variants in alike.items():
         text.append(f"{state:<13}{', '.join(variants)}: {reason}")
     for finding in passed:
