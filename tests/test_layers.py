@@ -22,7 +22,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LAYOUT = ["COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENCODING", "ENDMARKER"]
 TOKENS = {
     "worker": 6_537,
-    "common": 15_371,
+    "common": 15_511,
     "measure": 11_110,
     "corpora": 23_930,
     "tokenizers": 23_742,

@@ -123,6 +123,26 @@ def test_an_output_is_a_plain_file(output: str, capsys: pytest.CaptureFixture[st
             assert output in refused(command.format(output), capsys)
 
 
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        ("tokenizer train text.txt --vocab-size 262 --save new/mine", "new/mine"),
+        ("tokenizer encode saved --data text.txt --output ids.npy", "ids.npy"),
+        ("tokenizer cut saved --vocab-size 258,260 --output cut", "cut/258"),
+        ("records merge repeats.jsonl --output merged", "merged/records.jsonl"),
+        ("records export repeats.jsonl --output all.csv", "all.csv"),
+    ],
+)
+def test_what_was_written_is_named_if_nobody_can_be_told(command: str, written: str) -> None:
+    line = [sys.executable, "-m", "harness", *command.split()]
+    with Path("/dev/full").open("w") as full:
+        environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+        done = subprocess.run(line, env=environment, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == UNMEASURED
+    assert f"; {written} is written and whole\n" in done.stderr
+    assert Path(written).exists()
+
+
 def test_an_output_by_a_link_is_what_the_link_names(capsys: pytest.CaptureFixture[str]) -> None:
     Path("elsewhere").mkdir()
     Path("ids.bin").symlink_to("elsewhere/mine.bin")

@@ -43,6 +43,15 @@ def path_named(name: str | os.PathLike[str]) -> Path:
 # Opening
 
 
+def readable(path: Path) -> Path:
+    """The path of a file to read. Raises OSError for a named pipe, which may never have a writer;
+    one that a shell opens for this process, as <(...), has.
+    """
+    if path.is_fifo() and not str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/")):
+        raise OSError("it is a named pipe")
+    return path
+
+
 def open_safely(path: Path, flags: int, *, of_anybody: bool = False) -> int:
     """Open a lock, or a file of records, whose name somebody else may have taken first.
 
@@ -165,7 +174,7 @@ def place(steps: Sequence[Step], *, replace: bool = True) -> None:
                 undo.callback(exchange, part, path)
             else:
                 rename_new(part, path)
-                undo.callback(path.rename, part)
+                undo.callback(remove_tree, path)
         undo.pop_all()
 
 
@@ -266,15 +275,19 @@ def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
     prefix = TEMPORARY if parent is None else f".{TEMPORARY}"
     remove_abandoned(where, prefix)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=where))
-    lock = open_safely(folder, os.O_DIRECTORY)
-    try:
+    with contextlib.ExitStack() as opened:
+        opened.callback(remove_if_possible, folder)
+        lock = open_safely(folder, os.O_DIRECTORY)
+        opened.callback(os.close, lock)
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
-    finally:
-        with contextlib.suppress(OSError, subprocess.CalledProcessError):  # a later command does it
-            remove_tree(folder)
-        os.close(lock)
+
+
+def remove_if_possible(folder: Path) -> None:
+    """Remove a folder, or leave that to a later command."""
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        remove_tree(folder)
 
 
 @functools.cache
@@ -307,5 +320,5 @@ def remove_tree(top: Path) -> None:
         shutil.rmtree(top)
     # folders that nobody may enter, or thousands within each other
     except (OSError, RecursionError):
-        subprocess.run(["chmod", "-R", "u+rwx", top], check=False)
-        subprocess.run(["rm", "-rf", top], check=True)
+        for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            subprocess.run([*command, top], check=command[0] == "rm", stderr=subprocess.DEVNULL)

@@ -21,7 +21,7 @@ import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, reason, wrong_value
 from harness.common.escape import well_formed
-from harness.common.files import make_results_folder, open_appending, sync
+from harness.common.files import make_results_folder, open_appending, readable, sync
 from harness.records.schema import DECODER, SCHEMA, Line
 
 FILE_NAME = "records.jsonl"
@@ -132,8 +132,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
 def read_texts(path: Path) -> Iterator[tuple[int, bytes]]:
     """The same lines as they are in the file."""
     try:
-        if path.is_fifo() and not path.is_relative_to("/dev"):  # where a shell puts its own pipes
-            raise OSError("it is a named pipe")
+        readable(path)
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, text in enumerate(file, 1):
                 if not text.isspace():

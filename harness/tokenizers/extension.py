@@ -215,7 +215,7 @@ def tokens_in(setting: str, value: Tokens) -> list[bytes]:
     else:
         prefix, exit_code = f"{setting}={value}: ", UNMEASURED
         try:
-            lines = files.path_named(value).read_text(encoding="utf-8").splitlines()
+            lines = files.readable(files.path_named(value)).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             why = reason(error) if isinstance(error, OSError) else "not UTF-8"
             advice = "pass a file or write a list [A,B]"

@@ -30,6 +30,7 @@ from harness.common.files import (
     folder_for,
     path_named,
     place,
+    readable,
     sync,
     sync_names,
     temporary_folder,
@@ -396,7 +397,7 @@ def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
     used.
     """
     try:
-        return reader(path.read_bytes())
+        return reader(readable(path).read_bytes())
     except OSError as error:
         advice = "python -m harness.tokenizer train or save=FOLDER writes a tokenizer"
         raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error

@@ -20,6 +20,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.files import readable
 from harness.common.foreign import BYTE_ORDER_MARK, read_json
 from harness.common.units import token_text
 from harness.tokenizers.dialects import to_ruby
@@ -462,7 +463,7 @@ def read_merges_file(path: Path) -> MergesFile:
         path /= names[0]
 
     try:
-        content = path.read_bytes()
+        content = readable(path).read_bytes()
     except OSError as error:
         raise not_merges(f"cannot read {path} ({reason(error)})") from error
 

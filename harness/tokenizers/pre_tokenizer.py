@@ -16,6 +16,7 @@ import regex
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.files import readable
 from harness.common.foreign import read_json
 from harness.tokenizers.dialects import from_ruby
 from harness.tokenizers.plain import compiled_pattern
@@ -69,7 +70,9 @@ def split_by(expression: str) -> dict[str, Any]:
 def pattern_in_file(path: str) -> str | None:
     """The pattern of a tokenizer.json. Raises Refusal."""
     try:
-        return pattern_of(read_json(Path(path).read_bytes(), dict[str, Any]).get("pre_tokenizer"))
+        return pattern_of(
+            read_json(readable(Path(path)).read_bytes(), dict[str, Any]).get("pre_tokenizer")
+        )
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else error
         what = f"pattern={path}: {why}; pass another"

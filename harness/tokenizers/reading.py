@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.files import readable
 from harness.common.foreign import read_json
 from harness.common.units import counted_text
 from harness.tokenizers.writing import bare_numbers, description_of
@@ -47,7 +48,7 @@ def numbers_in(path: Path) -> np.ndarray[Any, Any]:
     """The numbers in a file, whatever they are. Raises OSError, ValueError, or what NumPy raises."""
     import numpy as np
 
-    description = description_of(path)
+    description = description_of(readable(path))
     if description is None:
         with np.errstate(over="raise"):
             return np.lib.format.open_memmap(path, mode="r")

@@ -1,0 +1,257 @@
+"""Each system call of a command fails once, or from then on: what the command says and leaves.
+
+    LD_PRELOAD=failing_calls.so python tests/support/failing_calls.py COMMAND KIND [EVERY]
+
+The n-th call of a kind fails, for each n until the command ends undisturbed, or every so many. A
+case is a fork, so nothing is imported again. Prints a line of JSON: how the cases ended, and what
+is wrong with them.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import errno
+import io
+import json
+import mmap
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.__main__ import main
+from harness.common import files
+from harness.common.errors import Refusal
+from harness.records.file import read_records
+from harness.tokenizer import load, train
+from harness.tokenizers.reading import ids_in_file
+
+KINDS = {
+    "open": ("EMFILE", "EACCES"),
+    "read": ("EIO", "short"),
+    "write": ("ENOSPC", "short", "EINTR"),
+    "fsync": ("EIO",),
+    "rename": ("EIO", "ENOSPC"),
+    "mkdir": ("ENOSPC",),
+    "unlink": ("EIO", "EACCES"),
+}
+"""The kinds of call, and how each fails; what is short is no failure."""
+RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
+LONGEST, GONE = 2000, "what was there cannot be read"
+
+
+class Command(NamedTuple):
+    """A command line, and what a reader finds: the files that it writes are never read as anything
+    but what was there before, or what the command writes.
+    """
+
+    line: str
+    read: Callable[[], Any]
+    before: str = ""
+    """A command that is run first."""
+
+
+def certificate() -> str:
+    import gzip
+
+    return gzip.decompress(Path("new.gz").read_bytes()).decode()
+
+
+COMMANDS = {
+    "train": Command(
+        "tokenizer train text.txt --vocab-size 262 --save new", lambda: load("new").merges
+    ),
+    "train over": Command(
+        "tokenizer train text.txt --vocab-size 262 --save new --overwrite",
+        lambda: load("new").merges,
+        "tokenizer train other.txt --vocab-size 258 --save new",
+    ),
+    "train beside": Command(
+        "tokenizer train text.txt --vocab-size 262 --save beside --overwrite",
+        lambda: load("beside").merges,
+        "tokenizer train other.txt --vocab-size 258 --save beside",
+    ),
+    "encode": Command(
+        "tokenizer encode saved --data text.txt --output ids.bin",
+        lambda: ids_in_file(Path("ids.bin")).tolist(),
+    ),
+    "encode over": Command(
+        "tokenizer encode saved --data text.txt --output ids.bin --overwrite",
+        lambda: ids_in_file(Path("ids.bin")).tolist(),
+        "tokenizer encode saved --data other.txt --output ids.bin",
+    ),
+    "merge": Command(
+        "records merge one.jsonl two.jsonl --output merged",
+        lambda: len(read_records(["merged"])),
+        "records merge one.jsonl --output merged",
+    ),
+    "certificate": Command(
+        "replay saved/merges.txt --data text.txt --certificate new.gz", certificate
+    ),
+}
+
+
+def prepare(folder: Path) -> None:
+    """Write what the commands read."""
+    os.environ.update(BPE_HARNESS_CACHE=str(folder / "cache"), TMPDIR=str(folder / "tmp"))
+    tempfile.tempdir = None
+    for name in ("cache", "tmp", "beside"):
+        (folder / name).mkdir()
+    (folder / "beside" / "README").write_text("mine")
+    (folder / "text.txt").write_text("low low lower newest\n")
+    (folder / "other.txt").write_text("low low\n")
+    for name, source in {"one.jsonl": "repeats.jsonl", "two.jsonl": "sweep.jsonl"}.items():
+        shutil.copy(RECORDS / source, folder / name)
+    os.chdir(folder)
+    train(Path("text.txt"), 262).save("saved")
+
+
+class Outcome(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def call(line: str, failing: str = "") -> Outcome:
+    """Run a command in a fork, in which calls fail."""
+    paths = [Path(os.environ["TMPDIR"]).parents[1] / f"std{name}.txt" for name in ("out", "err")]
+    child = os.fork()
+    if child == 0:
+        for path, number in zip(paths, (1, 2), strict=True):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        sys.stdout = io.TextIOWrapper(io.FileIO(1, "w"))
+        sys.stderr = io.TextIOWrapper(io.FileIO(2, "w"), line_buffering=True)
+        files.remove_abandoned.cache_clear()
+        if failing:
+            os.environ["FAILING"] = failing
+            ctypes.CDLL(None).failing_arm()
+        code = 1
+        try:
+            code = main(line.split())
+            sys.stdout.flush()
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return Outcome(os.waitstatus_to_exitcode(status), *(path.read_text() for path in paths))
+
+
+def found(read: Callable[[], Any]) -> Any:
+    """What a reader finds, or None if it refuses what is there, or nothing is."""
+    try:
+        return read()
+    except (Refusal, OSError, EOFError):
+        return None
+
+
+def visible(folder: Path) -> dict[str, bytes]:
+    """The files that a person sees."""
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    shown = [
+        path
+        for path in paths
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in shown}
+
+
+def cases(command: Command, kind: str, every: int) -> Iterator[tuple[str, list[str]]]:
+    """How each case ended, and what is wrong with it."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as top:
+        plain, work = Path(top, "plain"), Path(top, "work")
+        plain.mkdir()
+        prepare(plain)
+        if command.before:
+            assert call(command.before).code == 0
+        old = found(command.read)
+        counter = Path(top, "count")
+        counter.write_bytes(bytes(8))
+        os.environ["FAILING_COUNT"] = str(counter)
+        with counter.open("r+b") as file:
+            made = mmap.mmap(file.fileno(), 8)
+
+        def start() -> None:
+            os.chdir(top)
+            shutil.rmtree(work, ignore_errors=True)
+            shutil.copytree(plain, work)
+            os.environ.update(BPE_HARNESS_CACHE=str(work / "cache"), TMPDIR=str(work / "tmp"))
+            tempfile.tempdir = None
+            made[:] = bytes(8)
+            os.chdir(work)
+
+        start()
+        assert call(command.line).code == 0
+        new = found(command.read)
+        for how in KINDS[kind]:
+            number = 0 if how == "short" else getattr(errno, how)
+            for onwards in (0, 1):
+                for nth in range(1, LONGEST, every):
+                    start()
+                    before = visible(work)
+                    failing = f"{kind} {nth} {number} {onwards} {work}"
+                    outcome = call(command.line, failing)
+                    if int.from_bytes(made[:], sys.byteorder) < nth:
+                        break
+                    wrong = list(complaints(command, outcome, before, old, new))
+                    if kind == "rename" and onwards:  # then nothing can be put back either
+                        wrong = [text for text in wrong if not text.startswith(GONE)]
+                    label = "ended well" if outcome.code == 0 else "refused"
+                    where = f"{kind} {nth} {how}{' and on' if onwards else ''}"
+                    yield label, [f"{where}: {text}" for text in wrong]
+        os.chdir("/")
+
+
+def complaints(
+    command: Command, outcome: Outcome, before: dict[str, bytes], old: Any, new: Any
+) -> Iterator[str]:
+    """What is wrong with the end of a command, and with what the same command does again."""
+    code, out, err = outcome
+    there = found(command.read)
+    if "Traceback" in out + err or code not in (0, 22):
+        yield f"exit code {code}: {err[-400:]}"
+    elif code and not err.strip():
+        yield "no sentence"
+    if code == 0 and there != new:
+        yield f"success, and a reader finds {there!r:.80}"
+    if there not in (None, old, new):
+        yield f"a reader finds {there!r:.80}"
+    if there is None and old is not None:
+        yield f"{GONE}: {err[-300:]}"
+    if "nothing was changed" in err and visible(Path()) != before:
+        changed = visible(Path()).items() ^ before.items()
+        yield f"it says {err[-200:]!r}, and changed {[name for name, _ in changed]}"
+
+    again = call(command.line)
+    is_reported = code == 0 or "written and whole" in err
+    is_there = "already" in again.err and there == new and is_reported
+    if not is_there and (again.code or found(command.read) != new):
+        yield f"the same again ends with {again.code}: {again.err[-300:]} after {err[-300:]}"
+    left = [str(path) for path in Path().rglob(".bpe-harness*")]
+    if left and not is_there and not any(part.startswith("cache") for part in left):
+        yield f"left: {left}"
+
+
+def run(name: str, kind: str, every: int = 1) -> dict[str, Any]:
+    ended: collections.Counter[str] = collections.Counter()
+    wrong: list[str] = []
+    for label, texts in cases(COMMANDS[name], kind, every):
+        ended["wrong" if texts else label] += 1
+        wrong += texts
+    return {"command": name, "kind": kind, "ended": ended, "wrong": wrong}
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:]
+    with contextlib.redirect_stdout(sys.stderr):
+        result = run(chosen[0], chosen[1], int(chosen[2]) if len(chosen) > 2 else 1)
+    sys.stdout.write(json.dumps(result) + "\n")

@@ -1,0 +1,44 @@
+"""System calls that fail: the command says so in a sentence, and nothing half-written is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from workbench import CHECKOUT
+
+SUPPORT = CHECKOUT / "tests/support"
+COMMANDS = ("train", "train over", "train beside", "encode", "encode over", "merge", "certificate")
+KINDS = ("open", "read", "write", "fsync", "rename", "mkdir", "unlink")
+FAST = [("encode over", "rename")]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("library") / "failing_calls.so"
+    source = SUPPORT / "failing_calls.c"
+    command = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(path), str(source), "-ldl"]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        pytest.param(command, kind, marks=() if (command, kind) in FAST else pytest.mark.slow)
+        for command in COMMANDS
+        for kind in KINDS
+    ],
+)
+def test_a_call_that_fails_costs_a_sentence_and_no_file(
+    library: Path, command: str, kind: str
+) -> None:
+    environment = {**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": str(CHECKOUT)}
+    every = "3" if (command, kind) in FAST else "1"
+    line = [sys.executable, str(SUPPORT / "failing_calls.py"), command, kind, every]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["wrong"] == []
