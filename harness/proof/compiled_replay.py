@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from harness.common.errors import UNMEASURED, Refusal
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
 
@@ -162,7 +163,12 @@ def bytes_of(word_counts: WordCounts) -> int:
 
 
 def _judge(word_counts: WordCounts, *claims: array[int], **question: Any) -> Any:
-    from harness.proof.native import _replay
+    """Call the compiled part. Raises Refusal if it is not built."""
+    try:
+        from harness.proof.native import _replay
+    except ImportError as error:
+        advice = "python -m pip install -e . builds it"
+        raise Refusal(f"the compiled replay is not built; {advice}", UNMEASURED) from error
 
     columns = word_counts.data, word_counts.offsets, word_counts.counts
     return _replay.judge(*columns, *claims, **question)

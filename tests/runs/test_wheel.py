@@ -47,7 +47,11 @@ def test_an_installed_wheel_finds_its_configuration_from_anywhere(tmp_path: Path
     harness = (sys.executable, "-m", "harness")
     run = ("data.path=text.txt", "vocab_size=260", "counting=serial")
     assert "name: heap" in output(*harness, "--cfg", "job", env=variables)
-    assert "heap" in output(*harness, *run, env=variables)
+    assert "heap" in output(*harness, *run, "plan=true", env=variables)
     script = installed / "bin" / "bpe-harness"
     assert "name: naive" in output(script, "variant=naive", "--cfg", "job", env=variables)
-    assert sorted(path.name for path in elsewhere.iterdir()) == ["results", "text.txt"]
+    assert [path.name for path in elsewhere.iterdir()] == ["text.txt"]
+
+    unproved = subprocess.run([*harness, *run], cwd=elsewhere, env=variables, capture_output=True)
+    assert unproved.returncode == 22
+    assert b"the compiled replay is not built" in unproved.stderr
