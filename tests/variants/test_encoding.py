@@ -75,6 +75,16 @@ def test_superwords_encode_as_by_the_plain_encoder(first: str) -> None:
             assert native.encode(content) == plain.encode(content)
 
 
+def test_long_word_that_no_place_cuts_encodes_as_by_the_plain_encoder() -> None:
+    dice = random.Random(8)
+    texts = ["".join(dice.choices("abc", k=length)) for length in (400, 45, 300, 3000)]
+    table = WordCounts.from_items([(texts[0].encode(), 1)])
+    one = trained(list(naive_extending.train(table, 60)), [], None)
+    native, plain = CompiledEncoder(one), PlainEncoder(one)
+    for text in texts:
+        assert native.encode(text) == plain.encode(text)
+
+
 def test_tables_that_begin_anew_forget_every_word() -> None:
     """Words of many ids and long ones lie in an arena, of which a new table knows nothing."""
     one = learned("gpt2", SPECIALS)
