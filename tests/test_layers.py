@@ -24,7 +24,7 @@ TOKENS = {
     "worker": 6_537,
     "common": 15_511,
     "measure": 11_110,
-    "corpora": 23_930,
+    "corpora": 23_039,
     "tokenizers": 23_742,
     "proof": 15_605,
     "records": 6_930,

@@ -39,7 +39,7 @@ def prepare(
         {key: value for key, value in source.items() if key != "kind"} if is_generated else None
     )
     if is_table(card):
-        from harness.corpora.generators import word_table  # late: NumPy is slow to import
+        from harness.corpora.word_store import word_table  # late, as few need it
 
         return replace(word_table(card), parameters=parameters)
     parts: tuple[Part, ...] = ()
@@ -88,7 +88,7 @@ def find(card: Mapping[str, Any]) -> Path:
     if kind == cards.STDLIB:
         return cards.standard_library()
     if kind == cards.GENERATOR:
-        from harness.corpora.generators import text_file
+        from harness.corpora.random_text import text_file  # late: NumPy is slow to import
 
         return text_file(card)
     if kind in cards.YOURS:

@@ -1,8 +1,8 @@
-"""Instances of a data set, drawn by a seed: texts and tables that nobody can know before the seed.
+"""Instances of a data set, drawn by a seed: texts that nobody can know before the seed.
 
 The random numbers of an instance depend on the data set's name, the seed and the instance's index
 alone, so whoever has the text draws the same instances again. The kinds take turns: a slice of the
-text, a shuffle of its documents, a table of generated words.
+text, a shuffle of its documents.
 """
 
 from __future__ import annotations
@@ -17,21 +17,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
 
 from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import at_least, parse_bytes
 from harness.corpora import prepare
-from harness.corpora.cards import GENERATOR
 from harness.corpora.files import TEXT, CorpusFile, Part, excerpt, nearby_end
-from harness.corpora.generators import word_table
-from harness.corpora.language import Integers, Numbers
 
 FEWEST_PIECES = 100
 """Fewer documents are not shuffled, but their lines; fewer lines neither."""
-WORDS = 100_000
-EXPONENTS = (17, 24)
-"""A table's exponent is drawn from these sixteenths."""
 
 
 class Draw(NamedTuple):
@@ -41,12 +37,12 @@ class Draw(NamedTuple):
     seed: int
     number: int
 
-    def numbers(self) -> Numbers:
+    def random(self) -> RandomState:
         """The random numbers of the instance."""
         digest = hashlib.sha256("\n".join(map(str, self)).encode()).digest()
-        return Numbers(int.from_bytes(digest[:8], "big"))
+        return RandomState(np.frombuffer(digest, dtype="<u4"))
 
-    def named(self, file: CorpusFile, kind: str, **parameters: Any) -> CorpusFile:
+    def named(self, file: CorpusFile, kind: str) -> CorpusFile:
         """A file as the instance: its name, and how a record says that it was made."""
         end = f"-{kind}{self.number}-{self.seed}"
         recipe = {"instance": kind, "of": self.of, "drawn_by": self.seed, "number": self.number}
@@ -55,7 +51,7 @@ class Draw(NamedTuple):
             file,
             name=self.of + end,
             whole_path=whole_path,
-            parameters=recipe | parameters,
+            parameters=recipe,
             facts={},
         )
 
@@ -68,7 +64,7 @@ class Text(NamedTuple):
     size: int
     ends: list[bytes]
     """What ends a document or a line."""
-    starts: Integers
+    starts: NDArray[np.int64]
     """Where its documents start, or its lines if these are few."""
 
 
@@ -83,9 +79,7 @@ def draw_instances(
     if whole.table:
         raise Refusal(f"data={whole.name} is a table of words; leave out instances=")
     text = text_to_draw_from(whole, special_tokens, card["bytes"])
-    kinds = [slice_of, shuffle_of, drawn_words]
-    if len(text.starts) < FEWEST_PIECES:
-        kinds.remove(shuffle_of)
+    kinds = [slice_of, shuffle_of] if len(text.starts) >= FEWEST_PIECES else [slice_of]
     draws = (Draw(whole.name, seed, index) for index in range(1, number + 1))
     return [
         make(text, draw_instances)
@@ -115,7 +109,7 @@ def text_to_draw_from(
     return Text(whole, content, size, ends, starts)
 
 
-def starts_of(content: mmap.mmap, ends: Sequence[bytes]) -> Integers:
+def starts_of(content: mmap.mmap, ends: Sequence[bytes]) -> NDArray[np.int64]:
     pattern = b"|".join(map(re.escape, ends)) or b"(?!)"
     stops = (match.end() for match in re.finditer(pattern, content))
     starts = np.fromiter(chain([0], stops), dtype=np.int64)
@@ -125,7 +119,7 @@ def starts_of(content: mmap.mmap, ends: Sequence[bytes]) -> Integers:
 def slice_of(text: Text, draw: Draw) -> CorpusFile:
     """A part of the text that starts and ends with a document or a line, if one is near."""
     content, size = text.content, text.size
-    start = int(draw.numbers().take(1)[0]) % (len(content) - size + 1)
+    start = draw.random().randint(len(content) - size + 1)
     start = nearby_end(content, text.ends, max(0, start - size), start)
     stop = nearby_end(content, text.ends, start, start + size)
     return draw.named(excerpt(text.file, content, start, stop), "slice")
@@ -137,7 +131,7 @@ def shuffle_of(text: Text, draw: Draw) -> CorpusFile:
 
     def make(folder: Path) -> None:
         with (folder / TEXT).open("wb") as file:
-            file.writelines(shuffled(text, draw.numbers()))
+            file.writelines(shuffled(text, draw.random()))
         text.file.check_unchanged()
 
     key = cache.key_of(text.file.sha256, "shuffle", draw, text.size, ends)
@@ -148,30 +142,12 @@ def shuffle_of(text: Text, draw: Draw) -> CorpusFile:
     return replace(named, parts=(Part(0, named.name),))
 
 
-def shuffled(text: Text, numbers: Numbers) -> Iterator[bytes]:
+def shuffled(text: Text, random: RandomState) -> Iterator[bytes]:
     """At least one piece of the text, and no more than its size allows."""
-    order = np.argsort(numbers.take(len(text.starts)), kind="stable")
+    order = random.permutation(len(text.starts))
     stops = np.append(text.starts[1:], len(text.content))
     sizes = np.cumsum((stops - text.starts)[order])
     number = max(1, int(np.searchsorted(sizes, text.size, side="right")))
     for index in order[:number]:
         piece = text.content[text.starts[index] : stops[index]]
         yield piece if piece.endswith(tuple(text.ends)) else piece + text.ends[0]
-
-
-def drawn_words(_: Text, draw: Draw) -> CorpusFile:
-    """A table of words as of a language, with counts by the law of Zipf and Mandelbrot."""
-    numbers = draw.numbers()
-    low, high = EXPONENTS
-    law = {
-        "generator": "zipf_words",
-        "seed": int(numbers.below(1 << 32, 1)[0]),
-        "words": WORDS,
-        "exponent_numerator": low + int(numbers.below(high - low + 1, 1)[0]),
-        "exponent_denominator": 16,
-        "shift": 2,
-    }
-    card = dict.fromkeys(("path", "skip", "bytes", "documents"))
-    source = {"kind": GENERATOR, **law}
-    table = word_table({**card, "name": f"words of {draw.of}", "source": source, "facts": {}})
-    return draw.named(table, "words", **law)

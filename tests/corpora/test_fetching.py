@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tarfile
@@ -122,8 +121,6 @@ def test_file_that_differs_from_its_card_is_discarded(server: Server, cache_fold
     assert messages[-1].endswith(unsaid)
 
 
-# its client leaves sockets of failed requests to the garbage collector
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_hugging_face_parquet_becomes_text(
     server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,9 +135,6 @@ def test_hugging_face_parquet_becomes_text(
     assert f"has sha256 {digest}, not 000" in refusal_of(wrong, cache_folder)
     large = card({**source, "download": 2 * len(server.content) - 1}, facts={})
     assert "2.parquet is longer than its card says" in refusal_of(large, cache_folder)
-    server.script[:] = [refuse(404)]
-    assert "a/b/c/1.parquet cannot be fetched (404 " in refusal_of(card(source), cache_folder)
-    server.script[:] = []
 
     place, messages = get(card({**source, "sha256": [digest, None]}, facts={}))
     assert place.read_text() == f"one{END}{END}二{END}" * 2
@@ -337,6 +331,9 @@ def test_files_are_joined_by_the_card(tmp_path: Path, row: dict[str, Any]) -> No
         joined(*package, **row["rule"])
 
 
+ZIP_HEADER = b"\x14\0\0\0\0\0"  # version 2.0, no flags, stored
+
+
 def damaged_archives() -> dict[str, tuple[str, bytes]]:
     """Archives that are no archives, end early, or need what their libraries lack."""
     packed, whole = tar(CONTENTS, "w:gz"), wheel(CONTENTS)
@@ -348,35 +345,15 @@ def damaged_archives() -> dict[str, tuple[str, bytes]]:
         "cut tar": ("a.tar", tar(CONTENTS, "w")[:700]),
         "cut gzip": ("a.tgz", packed[: len(packed) // 2]),
         "cut xz": ("a.tar.xz", tar(CONTENTS, "w:xz")[:150]),
-        "flipped xz": ("a.tar.xz", flipped(tar(CONTENTS, "w:xz"))),
+        "flipped xz": ("a.tar.xz", tar(CONTENTS, "w:xz").replace(b"\xfd7zXZ\0", b"\xfd7zXZ\0\1")),
         "cut zip": ("a.whl", whole[:-9]),
         "flipped text": ("a.whl", stored.replace(b"texttext", b"textText", 1)),
-        "password": ("a.whl", with_flags(whole, flags=1)),
-        "unknown method": ("a.whl", with_flags(whole, method=99)),
+        "password": ("a.whl", whole.replace(ZIP_HEADER, b"\x14\0\1\0\0\0")),
+        "unknown method": ("a.whl", whole.replace(ZIP_HEADER, b"\x14\0\0\0\x63\0")),
         "sparse map": ("a.tar", sparse.tobuf(tarfile.PAX_FORMAT) + b"x" * 1024),
         "inner gzip": ("a.whl", wheel({"a.gz": gzip.compress(b"text")[:-3]})),
         "no package": ("a.deb", b"no"),
     }
-
-
-def flipped(content: bytes) -> bytes:
-    """With one byte in the middle changed."""
-    middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
-
-
-def with_flags(archive: bytes, flags: int = 0, method: int = 0) -> bytes:
-    """A zip archive whose files claim these flags and this method of compression."""
-    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        parts = archive.split(mark)
-        archive = mark.join(
-            [parts[0]]
-            + [
-                part[: place - 4] + struct.pack("<HH", flags, method) + part[place:]
-                for part in parts[1:]
-            ]
-        )
-    return archive
 
 
 @pytest.mark.parametrize("name", damaged_archives())

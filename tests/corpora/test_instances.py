@@ -1,4 +1,4 @@
-"""instances=N draws texts and tables that nobody knows before the seed, and the same ones again."""
+"""instances=N draws texts that nobody knows before the seed, and the same ones again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench import cells
 
 from harness import run, table
 from harness.common.errors import OK
-from harness.corpora import CorpusFile, instances
+from harness.corpora import CorpusFile
 
 DOCUMENTS = [f"low{number} lower {number * 7919 % 1000} newest\n" for number in range(400)]
 DATE = "20261127"
@@ -20,9 +20,8 @@ pytestmark = pytest.mark.usefixtures("measured_once")
 
 
 @pytest.fixture(autouse=True)
-def book(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def book(here: Path) -> Path:
     """A text of documents in the current folder."""
-    monkeypatch.setattr(instances, "WORDS", 300)
     (here / "book.txt").write_text(END.join(DOCUMENTS))
     return here / "book.txt"
 
@@ -32,7 +31,7 @@ def drawn(*overrides: str, number: int = 5) -> list[CorpusFile]:
     return [cell.reading.file for cell in planned]
 
 
-def test_instances_are_corpora_of_records_and_tables_and_an_interrupted_run_draws_them_again(
+def test_instances_are_corpora_of_records_and_an_interrupted_run_draws_them_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     how = ["data.path=book.txt", "vocab_size=265", "results=r", "instances=4"]
@@ -42,12 +41,11 @@ def test_instances_are_corpora_of_records_and_tables_and_an_interrupted_run_draw
     assert before <= date <= f"{datetime.now(UTC):%Y%m%d}"
     assert f"seed={date}" in records[0]["overrides"]
 
-    names = [f"book.txt-{kind}-{date}" for kind in ("slice1", "shuffle2", "words3", "slice4")]
+    names = [f"book.txt-{kind}-{date}" for kind in ("slice1", "shuffle2", "slice3", "shuffle4")]
     assert [record["data"]["name"] for record in records] == names
     assert len({record["data"]["sha256"] for record in records}) == 4
-    recipe = {"instance": "slice", "of": "book.txt", "drawn_by": int(date), "number": 4}
-    assert records[3]["data"]["generated"] == recipe
-    assert records[2]["data"]["generated"]["exponent_denominator"] == 16
+    recipe = {"instance": "slice", "of": "book.txt", "drawn_by": int(date), "number": 3}
+    assert records[2]["data"]["generated"] == recipe
     capsys.readouterr()
     assert table.main(["r"]) == OK
     assert re.findall(r"^(\S+): ", capsys.readouterr().out, re.MULTILINE)[:4] == names
@@ -73,9 +71,9 @@ def test_a_date_draws_the_same_again_and_another_date_others(
 @pytest.mark.parametrize(
     ("end", "documents", "kinds"),
     [
-        (END, DOCUMENTS, "slice shuffle words slice shuffle"),
-        ("\n", [document.rstrip() for document in DOCUMENTS], "slice shuffle words slice shuffle"),
-        ("\n", ["ACGT" * 500], "slice words slice words slice"),
+        (END, DOCUMENTS, "slice shuffle slice shuffle slice"),
+        ("\n", [document.rstrip() for document in DOCUMENTS], "slice shuffle slice shuffle slice"),
+        ("\n", ["ACGT" * 500], "slice slice slice slice slice"),
     ],
     ids=["documents", "lines", "one word"],
 )
@@ -88,7 +86,7 @@ def test_slices_and_shuffles_are_of_the_documents_or_the_lines_of_the_text(
     assert [str(corpus.name).split("-")[1][:-1] for corpus in corpora] == kinds.split()
 
     for corpus in corpora:
-        text = "" if corpus.table else corpus.path.read_text()
+        text = corpus.path.read_text()
         if "slice" in corpus.name and len(documents) > 1:
             assert text in whole
             assert text.startswith("low")

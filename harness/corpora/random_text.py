@@ -1,0 +1,283 @@
+"""Generated texts, and tables of words with counts: functions of a seed and sizes.
+
+A card names a generator in `source.generator` and gives all its parameters. The random numbers are
+those of numpy's RandomState, whose stream is frozen (NEP 19). All else is integers, or operations
+that IEEE 754 rounds in one way. So the bytes are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise, product
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+
+from harness.common import cache, registry
+from harness.common.cards import fitted
+from harness.common.errors import Refusal
+from harness.common.progress import bar
+from harness.corpora.cards import TABLES, Card
+from harness.corpora.files import TEXT
+from harness.corpora.rare_words import rare_words
+from variants.contract import WordCounts
+
+VERSION = 2  # of what the generators make; another number makes cached sets again
+SEPARATOR = "<|endoftext|>"
+AT_ONCE = 1 << 16
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+Integers: TypeAlias = NDArray[np.int64]
+Number = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
+Few = Annotated[int, msgspec.Meta(ge=1, le=1 << 26)]
+"""What is held in memory."""
+Seed = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+Weights = list[Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Ascii = Annotated[str, msgspec.Meta(pattern=r"^[\x00-\x7f]+\Z")]
+
+
+def draw(random: RandomState, weights: Sequence[int] | Integers, number: int) -> Integers:
+    """Random indexes, each as often as its weight says. Raises Refusal if all weights are 0.
+
+    >>> draw(RandomState(7), [3, 0, 1], 8).tolist()
+    [0, 0, 2, 0, 2, 0, 0, 0]
+    """
+    sums = np.cumsum([0, *weights])
+    if sums[-1] == 0:
+        raise Refusal("all weights are 0; set one of them to 1 or more")
+    return np.searchsorted(sums[1:], random.randint(sums[-1], size=number), side="right")
+
+
+# Texts
+
+
+def random_text(
+    *,
+    seed: Seed,
+    bytes: Number,
+    alphabet: Text,
+    letter_weights: Weights,
+    length_weights: Weights,
+    document: Number,
+) -> Iterator[bytes]:
+    """Words of random letters, a space before each, up to `bytes` bytes; a document is `document`
+    words.
+
+    Letter i of the alphabet has the weight letter_weights[i], equal ones if that is empty; a word
+    of n letters has the weight length_weights[n - 1].
+    """
+    weights = letter_weights or [1] * len(alphabet)
+    if len(weights) != len(alphabet):
+        count = f"{len(alphabet)} letters cannot have {len(weights)} letter_weights"
+        raise Refusal(f"an alphabet of {count}; set one for each")
+
+    random, left, number = RandomState(seed), bytes, 0
+    while left:
+        lengths = draw(random, length_weights, AT_ONCE) + 1
+        drawn = np.array([*alphabet])[draw(random, weights, lengths.sum())]
+        letters = drawn.tobytes().decode("utf-32")
+        bounds = pairwise([0, *np.cumsum(lengths).tolist()])
+        words = [f" {letters[start:stop]}" for start, stop in bounds]
+        for last in range(document - 1 - number % document, AT_ONCE, document):
+            words[last] += SEPARATOR
+
+        block = "".join(words).encode()
+        if len(block) > left and block[left : left + 1] != b" ":
+            left = max(0, block.rfind(b" ", 0, left))
+        yield block[:left]
+        left -= min(left, len(block))
+        number += AT_ONCE
+
+
+def ties(
+    *, seed: Seed, letters: Annotated[int, msgspec.Meta(ge=2, le=len(LETTERS))]
+) -> Iterator[bytes]:
+    """Every word of three of so many letters, once, in random order: all pairs of letters occur
+    equally often.
+    """
+    words = [" " + "".join(word) for word in product(LETTERS[:letters], repeat=3)]
+    yield "".join(words[index] for index in RandomState(seed).permutation(len(words))).encode()
+
+
+def runs(
+    *, seed: Seed, bytes: Number, longest: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
+) -> Iterator[bytes]:
+    """Runs of one letter, space or line end each, up to `longest` long: occurrences of pairs
+    overlap.
+    """
+    random, left = RandomState(seed), bytes
+    while left:
+        symbols = np.frombuffer(b"abcde  \n", np.uint8)[random.randint(8, size=1024)]
+        block = np.repeat(symbols, random.randint(longest, size=1024) + 1)[:left]
+        yield block.tobytes()
+        left -= len(block)
+
+
+def one_word(*, seed: Seed, bytes: Number, alphabet: Ascii) -> Iterator[bytes]:
+    """One word of so many random letters: DNA, or anything else without a place to split."""
+    random, symbols = RandomState(seed), np.frombuffer(alphabet.encode(), np.uint8)
+    for written in range(0, bytes, AT_ONCE):
+        size = min(AT_ONCE, bytes - written)
+        yield symbols[random.randint(len(symbols), size=size)].tobytes()
+
+
+# Tables of words
+
+ONSETS = "t s d r n l m c p b h f g w v st k tr pr sh th ch br cr pl gr cl bl fl sp j sc qu str z sw dr x"
+VOWELS = "e a i o u ea io ou ee ai oo au ie oa ei"
+CODAS = "s n r d ng t l nt m st ck rs th c p ns nd ts b ss"
+EMPTY = (40, 0, 0, 0, 0, 60)
+"""Out of 100 words how many have no space before them, and no coda behind their syllables."""
+SYLLABLES = [15, 50, 33, 2]
+"""The weights of one to four syllables."""
+
+
+def zipf_words(
+    *, seed: Seed, words: Few, sixteenths: Annotated[int, msgspec.Meta(ge=17, le=64)]
+) -> Iterator[tuple[bytes, Integers, NDArray[np.uint64]]]:
+    """So many words that share syllables, with counts by the law of Zipf and Mandelbrot; yields
+    some at once: their bytes end to end, their lengths, their counts.
+
+    Words are used in the order in which they are drawn for the first time, so short ones come early
+    and new ones get longer, as in a text.
+    """
+    random = RandomState(seed)
+    slots = pieces_of_words(random)
+    shape = tuple(map(len, slots))
+    drawn = np.empty(0, dtype=np.int64)
+    while len(drawn) < words:
+        blocks = range(0, min(2 * (words - len(drawn)), words), AT_ONCE)
+        drawn = np.concatenate([drawn, *(random_words(random, shape) for _ in blocks)])
+        drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+
+    counts = zipf_counts(words, sixteenths)
+    pieces = [piece.encode() for piece in chain.from_iterable(slots)]
+    first = np.cumsum([0, *shape[:-1]])
+    for start in range(0, words, AT_ONCE):
+        some = np.unravel_index(drawn[start : min(start + AT_ONCE, words)], shape)
+        data, lengths = joined(pieces, np.array(some).T + first)
+        yield data, lengths, counts[start : start + AT_ONCE]
+
+
+def pieces_of_words(random: RandomState) -> list[list[str]]:
+    """The pieces that a word may have one after another: a space, up to four syllables, a coda.
+
+    Syllables start with consonants and end with vowels, so no two choices make the same word.
+    """
+    pairs = ["".join(pair) for pair in product(ONSETS.split(), VOWELS.split())]
+    syllables = random.permutation(pairs).tolist()
+    first = ["", *syllables, *(text.capitalize() for text in syllables)]
+    return [["", " "], first, *[["", *syllables]] * 3, ["", *CODAS.split()]]
+
+
+def random_words(random: RandomState, shape: tuple[int, ...]) -> Integers:
+    """Random words, each as one number, made of the places of its pieces."""
+    places = np.array([draw(random, falling(*slot), AT_ONCE) for slot in zip(shape, EMPTY)])
+    places[1:5] *= np.arange(4)[:, None] <= draw(random, SYLLABLES, AT_ONCE)
+    numbers: Integers = np.ravel_multi_index(tuple(places), shape)
+    return numbers
+
+
+def falling(number: int, empty: int) -> Integers:
+    """Weights in proportion to 1 / (rank + 10); that of the first out of 100 is `empty`."""
+    weights = (1 << 20) // np.arange(10, number + 10)
+    weights[0] = weights[1:].sum() * empty // (100 - empty)
+    return weights
+
+
+def joined(pieces: Sequence[bytes], places: Integers) -> tuple[bytes, Integers]:
+    """Words of these pieces, end to end, and their lengths.
+
+    >>> joined([b"", b"a", b"bcd"], np.array([[2, 0], [1, 1]]))
+    (b'bcdaa', array([3, 2]))
+    """
+    data = np.frombuffer(b"".join(pieces), np.uint8)
+    sizes = np.array([len(piece) for piece in pieces])
+    lengths = sizes[places]
+    flat = lengths.ravel()
+    shifts = (np.cumsum(sizes) - sizes)[places.ravel()] - (np.cumsum(flat) - flat)
+    return data[np.arange(flat.sum()) + np.repeat(shifts, flat)].tobytes(), lengths.sum(axis=1)
+
+
+def zipf_counts(words: int, sixteenths: int) -> NDArray[np.uint64]:
+    """The counts of V words by rank r: ((V + 2) / (r + 2)) ** (sixteenths / 16), rounded down.
+
+    So the rarest word occurs once, as in a text by the law of Zipf and Mandelbrot, and a smaller
+    table is of an earlier moment in it. Roots and products are rounded alike everywhere, unlike
+    powers.
+
+    >>> zipf_counts(100, 24)[[0, 24, 99]].tolist()
+    [198, 7, 1]
+    """
+    root = (words + 2) / np.arange(3, words + 3)
+    for _ in range(4):
+        root = np.sqrt(root)
+    counts = np.ones(words)
+    for _ in range(sixteenths):
+        counts *= root
+    return counts.astype(np.uint64)
+
+
+# Cards
+
+FUNCTIONS: tuple[Callable[..., Iterator[Any]], ...] = (
+    random_text,
+    ties,
+    runs,
+    one_word,
+    zipf_words,
+    rare_words,
+)
+GENERATORS = {function.__name__: function for function in FUNCTIONS}
+
+
+def made(card: Card) -> Iterator[Any]:
+    """What the generator of a card makes, in blocks, with a bar: bytes, or the columns of a table."""
+    generate, parameters = generator_of(card["source"])
+    is_table = generate.__name__ in TABLES
+    done, unit = 0, "words" if is_table else "bytes"
+    with bar(f"making {card['name']}", parameters.get(unit, 0), unit) as show:
+        for block in generate(**parameters):
+            yield block
+            done += len(block[-1] if is_table else block)
+            show(done)
+
+
+def generator_of(source: Mapping[str, Any]) -> tuple[Callable[..., Iterator[Any]], dict[str, Any]]:
+    """The generator that a card names, and its parameters. Raises Refusal for a missing, unknown or
+    invalid one.
+    """
+    parameters = {name: value for name, value in source.items() if name != "kind"}
+    name = str(parameters.pop("generator", None))
+    if name not in GENERATORS:
+        raise Refusal(registry.unknown("generator", name, GENERATORS))
+    types = inspect.get_annotations(GENERATORS[name], eval_str=True)
+    types.pop("return")
+    kind = msgspec.defstruct("Parameters", types.items(), forbid_unknown_fields=True)
+    fitted(parameters, kind, "data.source.", f"the generator {name} takes {', '.join(types)}")
+    return GENERATORS[name], parameters
+
+
+def text_file(card: Card) -> Path:
+    """The generated text of a card, made if missing."""
+
+    def make(folder: Path) -> None:
+        cache.check_free_space(generator_of(card["source"])[1].get("bytes", 0), card["name"])
+        with (folder / TEXT).open("wb") as file:
+            file.writelines(made(card))
+
+    return cache.kept("texts", cache.key_of(VERSION, dict(card["source"])), make).path / TEXT
+
+
+def words_of(card: Card) -> WordCounts:
+    """The words that the generator of a card makes."""
+    data, lengths, counts = zip(*made(card), strict=True)
+    bounds = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    columns = b"".join(data), bounds.tobytes(), np.concatenate(counts).tobytes()
+    words, offsets, numbers = (memoryview(column) for column in columns)
+    return WordCounts(words, offsets.cast("q"), numbers.cast("Q"))
