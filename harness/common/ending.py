@@ -107,11 +107,7 @@ def answered(do: Callable[[], int], kept: str = UNCHANGED) -> int:
 
 
 def kept_text(kept: str) -> str:
-    """What a command leaves that ends early: `kept`, unless it changed something else.
-
-    >>> kept_text(UNCHANGED)
-    'nothing was changed'
-    """
+    """What a command leaves that ends early: `kept`, unless it changed something else."""
     if not placed:
         return kept
     names = ", ".join(map(str, placed))
