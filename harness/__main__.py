@@ -38,6 +38,9 @@ PACKAGES = ("corpora", "records", "gate")
 COMMANDS = (*MODULES, *PACKAGES)
 """Commands with options of their own: `bpe-harness table` is `python -m harness.table`."""
 OF_TOKENIZERS = ("train", "encode", "decode", "convert", "cut", "prune", "stats")
+NEXT = """
+next: python -m harness variants=naive,heap,flat data.path=FILE    on a text of yours
+      python -m harness.plot --output chart.svg                    draws what was measured"""
 SHORT, WHOLE = (Path(__file__).with_name(name) for name in ("usage.txt", "usage_all.txt"))
 
 
@@ -80,7 +83,10 @@ def command(arguments: Sequence[str]) -> int:
         for config in compose(dated(overrides)):
             print(yaml.safe_dump(asdict(config.values), sort_keys=False, allow_unicode=True))  # noqa: T201
         return OK
-    return run_command(arguments, show)
+    code = run_command(arguments, show)
+    if not arguments and code == OK:
+        print(NEXT)  # noqa: T201
+    return code
 
 
 def show(records: Sequence[Record], notes: Sequence[str]) -> None:

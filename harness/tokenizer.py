@@ -28,7 +28,7 @@ from harness.common.registry import (
     use_folder,
 )
 from harness.common.units import count_text, no_pair_text
-from harness.corpora.texts import blocks, named_inputs, text
+from harness.corpora.texts import blocks, files_text, named_inputs, text
 from harness.tokenizers.folder import FILES, FILES_OF, NEW_IDS, check_free, check_place, save
 from harness.tokenizers.learned import with_end
 from harness.tokenizers.mixed import mixed_parts
@@ -288,6 +288,8 @@ def _train(options: argparse.Namespace) -> None:
         fewer += "" if is_free else ", or the veto forbids it"
     ended = Tokenizer(with_end(tokenizer.learned, options.eos), tokenizer.origin)
     save_and_report(ended, options.save, fewer, overwrite=options.overwrite)
+    folder = shlex.quote(str(options.save))
+    print_stdout(f"next: python -m harness.tokenizer encode {folder} --data FILE --output ids.bin")
 
 
 def option(name: str, value: object) -> str:
@@ -402,7 +404,15 @@ def _encode(options: argparse.Namespace) -> None:
         overwrite=options.overwrite,
         progress=True,
     )
-    print_stdout(f"{options.output}: {count_text(len(array))} ids, {array.dtype}")
+    lines = [f"{options.output}: {count_text(len(array))} ids, {array.dtype}"]
+    if kinds := files_text(options.data, options.set):
+        lines.append(f"from {kinds}")
+    written = repr(str(options.output))
+    if options.output.suffix == BIN:
+        lines.append(f"next: numpy.memmap({written}, numpy.{array.dtype}, 'r') reads them")
+    else:
+        lines.append(f"next: numpy.load({written}, mmap_mode='r') reads them")
+    print_stdout("\n".join(lines))
 
 
 def _decode(options: argparse.Namespace) -> None:
