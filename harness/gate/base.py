@@ -15,7 +15,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -71,10 +71,26 @@ def located_here(targets: Sequence[str]) -> dict[str, Path]:
     """Return where the current folder or this process has the packages or modules of these
     targets.
     """
-    folders = (os.getcwd(), *sys.path, PACKAGES)  # noqa: PTH109
+    paths = located_in([os.getcwd(), *sys.path, PACKAGES], targets)  # noqa: PTH109
+    for package in packages_of(targets):
+        if package not in paths and (spec := importlib.util.find_spec(package)) is not None:
+            paths[package] = path_of(spec)
+    return paths
+
+
+def packages_of(targets: Sequence[str]) -> list[str]:
+    """Return the packages or modules of these targets, in order."""
+    return sorted({target.partition(":")[0].partition(".")[0] for target in targets})
+
+
+def located_in(folders: Iterable[str | Path], targets: Sequence[str]) -> dict[str, Path]:
+    """Return where the packages or modules of these targets are in some folders, without those
+    that are in none: a change may rename them.
+    """
     paths = {}
-    for package in sorted({target.partition(":")[0].partition(".")[0] for target in targets}):
-        spec = located(package, folders, {}) or importlib.util.find_spec(package)
+    places = tuple(dict.fromkeys(map(str, folders)))
+    for package in packages_of(targets):
+        spec = located(package, places, {})
         if spec is not None:
             paths[package] = path_of(spec)
     return paths
@@ -121,6 +137,8 @@ def base_side(
             of_base = checkout / path.relative_to(root)
             if of_base.exists():
                 links[package] = of_base
+        folders = [(checkout / path.relative_to(root)).parent for path in packages.values()]
+        links = {**located_in(folders, targets), **links}
         # What does not parse fails at its import and not here.
         compile_all = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
         subprocess.run(compile_all, capture_output=True, check=False)

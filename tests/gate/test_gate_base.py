@@ -100,9 +100,10 @@ def test_renamed_trainer_is_new_until_its_old_name_is_given(
     tiers = ["--card", str(CARD), "--output", "out", "--tiers", "identity,time"]
     assert gate.main(["fresh:train", *tiers]) == 0
     new = "fresh:train: new in head: not compared; --base-target TARGET names it in the base"
-    assert new in capsys.readouterr().out
+    assert new in " ".join(capsys.readouterr().out.split())
     assert gate.main(["fresh:train", *tiers, "--base-target", "mine:train"]) == 0
-    assert "fresh:train against mine:train on random_text" in capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "fresh:train against mine:train on random_text" in shown
 
 
 COMPARE_UNTIL_KILLED = """
