@@ -315,9 +315,8 @@ def special_tokens(options: argparse.Namespace, default: str = "<|endoftext|>") 
 
 def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "", **how: Any) -> None:
     notes = save(folder, tokenizer.learned, tokenizer.origin, **how)
-    print_stdout(
-        "\n".join([f"saved {folder}: {count_text(len(tokenizer))} tokens{remark}", *notes])
-    )
+    lines = [f"saved {folder}: {count_text(len(tokenizer))} tokens{remark}", *notes]
+    print_stdout("\n".join(lines))
 
 
 def _cut(options: argparse.Namespace) -> None:
@@ -407,11 +406,10 @@ def _encode(options: argparse.Namespace) -> None:
     lines = [f"{options.output}: {count_text(len(array))} ids, {array.dtype}"]
     if kinds := files_text(options.data, options.set):
         lines.append(f"from {kinds}")
-    written = repr(str(options.output))
+    call = f"numpy.load({str(options.output)!r}, mmap_mode='r')"
     if options.output.suffix == BIN:
-        lines.append(f"next: numpy.memmap({written}, numpy.{array.dtype}, 'r') reads them")
-    else:
-        lines.append(f"next: numpy.load({written}, mmap_mode='r') reads them")
+        call = f"numpy.memmap({str(options.output)!r}, numpy.{array.dtype}, 'r')"
+    lines.append(f"next: {call} reads them")
     print_stdout("\n".join(lines))
 
 

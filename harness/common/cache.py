@@ -20,7 +20,6 @@ import io
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,10 +98,8 @@ def put(
     path = place(kind, key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=".", dir=path.parent, ignore_cleanup_errors=True
-        ) as aside:
-            part = Path(aside, path.name)
+        with files.temporary_folder(path.parent) as aside:
+            part = aside / path.name
             part.mkdir()
 
             made = seal(part, make(part), known or {})
