@@ -29,7 +29,7 @@ TOKENS = {
     "proof": 15_565,
     "records": 6_987,
     "runs": 18_015,
-    "results": 26_481,
+    "results": 26_487,
     "gate": 13_019,
     "commands": 14_628,
     "tests": 136_209,

@@ -116,8 +116,8 @@ class Words(NamedTuple):
 @contextlib.contextmanager
 def styled() -> Iterator[None]:
     """matplotlib's default settings, with ours, while something is drawn or written."""
-    if "matplotlib" not in sys.modules:
-        # a notebook names a backend that may not be installed here
+    if {"matplotlib", "ipykernel"}.isdisjoint(sys.modules):
+        # a notebook names a backend to what it starts, which may not be installed here
         os.environ["MPLBACKEND"] = "agg"
     from matplotlib import style
 
