@@ -45,7 +45,7 @@ def draw(random: RandomState, weights: Sequence[int] | Integers, number: int) ->
     """Random indexes, each as often as its weight says. Raises Refusal if all weights are 0.
 
     >>> draw(RandomState(7), [3, 0, 1], 8).tolist()
-    [0, 0, 2, 0, 2, 0, 0, 0]
+    [2, 0, 0, 0, 2, 2, 2, 2]
     """
     sums = np.cumsum([0, *weights])
     if sums[-1] == 0:
