@@ -392,6 +392,7 @@ def _encode(options: argparse.Namespace) -> None:
 
     for path in outputs_of_ids(options.output):
         check_output(path, files_at(options.given))
+    kinds = files_text(options.data, options.set)  # before the ids may match a pattern
     array = tokenizer.encode_file(
         options.data,
         options.output,
@@ -404,8 +405,7 @@ def _encode(options: argparse.Namespace) -> None:
         progress=True,
     )
     lines = [f"{options.output}: {count_text(len(array))} ids, {array.dtype}"]
-    if kinds := files_text(options.data, options.set):
-        lines.append(f"from {kinds}")
+    lines += [f"from {kinds}"] if kinds else []
     call = f"numpy.load({str(options.output)!r}, mmap_mode='r')"
     if options.output.suffix == BIN:
         call = f"numpy.memmap({str(options.output)!r}, numpy.{array.dtype}, 'r')"
