@@ -21,7 +21,6 @@ from harness.common.printing import print_stdout
 from harness.common.units import (
     bytes_text,
     counted_text,
-    duration_text,
     rate_text,
     seconds_text,
     share_text,
@@ -251,7 +250,7 @@ def throughput_line(path: Path, encode: Encode) -> str:
             encoded += len(block.encode())
 
     rate = encoded / seconds
-    pile = duration_text(PILE_BYTES / rate)
+    pile = seconds_text(PILE_BYTES / rate)
     return (
         f"Encoding {bytes_text(encoded)} took {seconds_text(seconds)}, {bytes_text(int(rate))}/s: "
         f"the Pile (825 GB) would take {pile}."

@@ -261,7 +261,7 @@ def without_progress(err: str) -> str:
     """Without the lines of a command of several tasks, and those about long work, as on a busy
     machine.
     """
-    return re.sub(r"^(?:task \d+ of \d+: .*|.* \d:\d\d elapsed.*)\n", "", err, flags=re.MULTILINE)
+    return re.sub(r"^(?:task \d+ of \d+: .*|.* \d+ \w+ elapsed.*)\n", "", err, flags=re.MULTILINE)
 
 
 def stored_records(folder: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from harness.common.printing import print_stderr
-from harness.common.units import BytesRead, bytes_text, clock_text, count_text
+from harness.common.units import BytesRead, bytes_text, count_text, seconds_text
 
 FIRST_LINE_SECONDS = 10.0
 """A log has no line about shorter work; from then on one whenever the time has doubled."""
@@ -31,18 +31,22 @@ def progress_text(done: str, total: str, elapsed: float, left: float | None) -> 
     """The line about progress that every command shows.
 
     >>> progress_text("12", "24", 4.2, 33.0), progress_text("3 merges", "", 3725.0, None)
-    ('12 of 24, 0:04 elapsed, 0:33 left', '3 merges, 1:02:05 elapsed')
+    ('12 of 24, 4 s elapsed, 33 s left', '3 merges, 62 min elapsed')
     """
     text = f"{done} of {total}" if total else done
-    text += f", {clock_text(elapsed)} elapsed"
-    return text if left is None else f"{text}, {clock_text(left)} left"
+    text += f", {_whole(elapsed)} elapsed"
+    return text if left is None else f"{text}, {_whole(left)} left"
+
+
+def _whole(seconds: float) -> str:
+    return seconds_text(round(seconds), "{:.0f}".format)
 
 
 def work_text(done: int, total: int, unit: str, elapsed: float) -> str:
     """The same about one piece of work, whose time left follows from what is done.
 
     >>> work_text(300, 1000, "merges", 25.0), work_text(20, 1000, "merges", 12.0)
-    ('300 of 1,000 merges, 0:25 elapsed, 0:58 left', '20 of 1,000 merges, 0:12 elapsed')
+    ('300 of 1,000 merges, 25 s elapsed, 58 s left', '20 of 1,000 merges, 12 s elapsed')
     """
     text = bytes_text if unit == "bytes" else count_text
     noun = "" if unit == "bytes" else f" {unit}"
@@ -149,7 +153,7 @@ def _drawn(label: str, beside: Callable[[], str] | None) -> Iterator[Report]:
                 return Text(work_text(done, total, unit, elapsed))
 
             left = seconds_left(done, total, elapsed)
-            return Text(beside() + ("" if left is None else f", {clock_text(left)} for this one"))
+            return Text(beside() + ("" if left is None else f", {_whole(left)} for this one"))
 
     name = progress.TextColumn("{task.description}", markup=False)  # a file may be called [red]
     columns = name, progress.BarColumn(20), progress.TaskProgressColumn(), Beside()

@@ -9,6 +9,11 @@ import math
 from collections.abc import Callable, Iterable
 
 _UNITS = ("kB", "MB", "GB", "TB")
+_TIMES: tuple[tuple[float, float, str], ...] = (
+    *((172_800, 86_400, "d"), (7200, 3600, "h"), (999.5, 60, "min")),
+    *((0.9995, 1, "s"), (0.9995e-3, 1e-3, "ms"), (0, 1e-6, "µs")),
+)
+"""Units of time, each with the seconds from which on it is used and its own seconds."""
 
 
 class BytesRead(int):
@@ -90,30 +95,21 @@ def ratio_text(ratio: float) -> str:
 
 
 def seconds_text(seconds: float, number_text: Callable[[float], str] = ratio_text) -> str:
-    """A time to three digits unless `number_text` writes it otherwise, from 1,000 seconds on as a
-    long time.
+    """A time to three digits unless `number_text` writes it otherwise; from 1,000 seconds on to two
+    or three, in minutes, hours or days.
 
-    >>> [seconds_text(seconds) for seconds in (0.0, 3.81e-5, 0.00917, 0.9996, 34.334, 343.4, 5000.0)]
-    ['0 s', '38.1 µs', '9.17 ms', '1.00 s', '34.3 s', '343 s', '83 min']
+    >>> [seconds_text(seconds) for seconds in (0.0, 3.81e-5, 0.00917, 0.9996, 34.334, 343.4)]
+    ['0 s', '38.1 µs', '9.17 ms', '1.00 s', '34.3 s', '343 s']
+    >>> [seconds_text(seconds) for seconds in (5000.0, 40_700, 400_000)]
+    ['83 min', '11.3 h', '4.6 d']
     """
-    if seconds >= 999.5:
-        return duration_text(seconds)
-    if seconds >= 0.9995 or seconds <= 0:
-        return f"{number_text(seconds)} s"
-    if seconds >= 0.9995e-3:
-        return f"{number_text(1e3 * seconds)} ms"
-    return f"{number_text(1e6 * seconds)} µs"
-
-
-def clock_text(seconds: float) -> str:
-    """A time as a clock shows it.
-
-    >>> clock_text(3.7), clock_text(3725)
-    ('0:04', '1:02:05')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    if seconds <= 0:
+        return "0 s"
+    scale, unit = next(pair for limit, *pair in _TIMES if seconds >= limit)
+    number = seconds / scale
+    if scale > 1:
+        return f"{number:.0f} {unit}" if number >= 20 else f"{number:.1f} {unit}"
+    return f"{number_text(number)} {unit}"
 
 
 def share_text(share: float) -> str:
@@ -140,20 +136,6 @@ def instructions_text(number: int) -> str:
     )
     scaled = number / scale
     return f"{scaled:,.{2 if scaled < 99.995 else 1 if scaled < 999.95 else 0}f} {unit}"
-
-
-def duration_text(seconds: float) -> str:
-    """A long time in a readable unit, to two or three digits.
-
-    >>> [duration_text(seconds) for seconds in (0.05, 4.26, 75, 156, 5000, 40_700, 400_000)]
-    ['50.0 ms', '4.3 s', '75 s', '2.6 min', '83 min', '11.3 h', '4.6 d']
-    """
-    if 0 < seconds < 0.9995:
-        return seconds_text(seconds)
-    units_of_time = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-    scale, unit = next((pair for pair in units_of_time if seconds >= 2 * pair[0]), (1, "s"))
-    units = seconds / scale
-    return f"{units:.0f} {unit}" if units >= 20 else f"{units:.1f} {unit}"
 
 
 def token_text(token: bytes, longest: int | None = None) -> str:

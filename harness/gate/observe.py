@@ -19,7 +19,7 @@ from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.progress import Advance, Display, bar
 from harness.common.registry import GIVEN, VariantCard
-from harness.common.units import duration_text
+from harness.common.units import seconds_text
 from harness.gate.base import file_states
 from harness.gate.card import GateCard
 from harness.gate.evidence import (
@@ -256,7 +256,7 @@ def observe_times(sampler: Sampler, comparisons: Sequence[Arms]) -> None:
         if comparison.same_code:
             sampler.note(TIME, name, PASS, f"{name}, time: {SAME_CODE}")
         elif time.monotonic() > until:
-            limit = f"time.max_seconds, {duration_text(rule.max_seconds)}"
+            limit = f"time.max_seconds, {seconds_text(rule.max_seconds)}"
             sampler.note(TIME, name, INCONCLUSIVE, f"{name}, time: not started within {limit}")
         else:
             observe_time(sampler, session, comparison)

@@ -39,8 +39,8 @@ def test_a_log_gets_lines_at_doubling_times_and_a_terminal_a_bar(
         for done in (1, BytesRead(1_500_000), 20, 300, 999):
             on_progress(done)
     assert capsys.readouterr().err.splitlines() == [
-        "proof of x: 1.50 MB of 2.00 MB, 0:11 elapsed, 0:04 left",
-        "proof of x: 300 of 1,000 merges, 0:25 elapsed, 0:58 left",
+        "proof of x: 1.50 MB of 2.00 MB, 11 s elapsed, 4 s left",
+        "proof of x: 300 of 1,000 merges, 25 s elapsed, 58 s left",
     ]
 
 
@@ -55,8 +55,8 @@ def test_a_run_tells_how_many_measurements_are_done(
     display.expect(["heap"] * 2 + ["naive"])
     display.expect(["heap"] * 2)
     assert capsys.readouterr().err.splitlines() == [
-        "2 of 5, 0:12 elapsed",
-        "2 of 4, 0:45 elapsed, 0:22 left",
+        "2 of 5, 12 s elapsed",
+        "2 of 4, 45 s elapsed, 22 s left",
     ]
 
 
