@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from harness.common.errors import Refusal
@@ -25,7 +25,6 @@ from harness.gate.compiled import DOCUMENTS, provide_compiled
 from harness.gate.evidence import BASE
 from harness.measure.machine import git
 from harness.measure.process import PACKAGES
-from harness.measure.sources import located
 from harness.runs.cells import Side
 
 UNCOMMITTED = ("not a git repository", "did not match any file")
@@ -90,10 +89,23 @@ def located_in(folders: Iterable[str | Path], targets: Sequence[str]) -> dict[st
     paths = {}
     places = tuple(dict.fromkeys(map(str, folders)))
     for package in packages_of(targets):
-        spec = located(package, places, {})
+        spec = located(package, places)
         if spec is not None:
             paths[package] = path_of(spec)
     return paths
+
+
+def located(module: str, folders: Sequence[str]) -> ModuleSpec | None:
+    """Return where a module is, found package by package, so none of them is run for it."""
+    spec, name = None, ""
+    places: Sequence[str] | None = folders
+    for part in module.split("."):
+        name = f"{name}.{part}".lstrip(".")
+        spec = None if places is None else PathFinder.find_spec(name, list(places))
+        if spec is None:
+            return None
+        places = spec.submodule_search_locations
+    return spec
 
 
 def path_of(spec: ModuleSpec) -> Path:
@@ -104,7 +116,7 @@ def path_of(spec: ModuleSpec) -> Path:
 def has_trainer(side: Side, target: str) -> bool:
     """Whether a side has the module of a trainer, and its function by the name."""
     module, _, function = target.partition(":")
-    spec = located(module, side.import_folders, {})
+    spec = located(module, side.import_folders)
     if spec is None or spec.origin is None:
         return False
     source = Path(spec.origin)

@@ -9,6 +9,7 @@ other layouts. Times are taken in blocks of base and head, until the rule has de
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,6 @@ from harness.gate.evidence import (
 from harness.gate.judge import SAME_CODE, instructions_finding, trouble_of
 from harness.gate.rule import CONTROL_EVERY, next_block
 from harness.measure.machine import usable_cores
-from harness.measure.sources import source_sha256
 from harness.records.log import RunLog
 from harness.records.schema import Note
 from harness.runs import jobs
@@ -71,12 +71,9 @@ class Arm:
     side: Side
     variant: VariantCard
 
-    def code(self) -> tuple[Any, ...]:
-        """Return what it runs: target, parameters, and the digest of the source, None if there is
-        none.
-        """
-        target, params = self.variant.target, self.variant.params
-        return target, params, source_sha256(target, params, self.side.import_folders)
+    def call(self) -> tuple[str, Any]:
+        """Return what it runs: target and parameters."""
+        return self.variant.target, self.variant.params
 
 
 @dataclass(frozen=True)
@@ -88,15 +85,16 @@ class Arms:
     head: Arm
 
     @property
-    def same_source(self) -> bool:
-        """Whether both run the same code of their package, with the same parameters."""
-        base, head = self.base.code(), self.head.code()
-        return base == head and head[-1] is not None
+    def same_package(self) -> bool:
+        """Whether both make the same call, and no file of the trainer's package has changed."""
+        package = self.head.variant.target.partition(":")[0].partition(".")[0]
+        own = [name for name in self.base.side.changed if package in re.split(r"[/.]", name)]
+        return self.base.call() == self.head.call() and not own
 
     @property
     def same_code(self) -> bool:
         """Whether nothing can differ: no file but documents has changed."""
-        return self.same_source and not self.base.side.changed
+        return self.base.call() == self.head.call() and not self.base.side.changed
 
     def cells(self, cell: TrainCell, tier: str, corpus: str) -> list[TrainCell]:
         """Base, head and base again, on the corpus of a cell."""
@@ -251,7 +249,7 @@ def observe_times(sampler: Sampler, comparisons: Sequence[Arms]) -> None:
     rule = sampler.card.time
     until = time.monotonic() + rule.max_seconds
     session = sampler.session("time", rule.triage.blocks + rule.confirm.blocks)
-    for comparison in sorted(comparisons, key=lambda comparison: comparison.same_source):
+    for comparison in sorted(comparisons, key=lambda comparison: comparison.same_package):
         name = comparison.name
         if comparison.same_code:
             sampler.note(TIME, name, PASS, f"{name}, time: {SAME_CODE}")

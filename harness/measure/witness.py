@@ -133,6 +133,7 @@ class Answer(Report):
     memory_is_sampled: bool = False
     limits: Any = None
     concurrent: bool = False
+    source_sha256: str | None = None
     stderr_tail: str = ""
     instructions: dict[str, Any] | None = None
 

@@ -261,7 +261,7 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
         None
     )
     source_sha256: Annotated[
-        Digest | None, doc("the digest of the code and what it imports of its package")
+        Digest | None, doc("the digest of the files that its process imported")
     ] = None
     interpreter: Annotated[str | None, doc("the Python that ran it")] = None
     limits: Annotated[CellLimits | None, doc("what the process was allowed")] = None

@@ -73,8 +73,7 @@ def measure_block(
         # A single block that an earlier attempt began was not measured whole by this one.
         closes = cell is cells[-1] and (len(settings.blocks()) > 1 or len(due) == len(task.cells))
         lines = lines._replace(cell=cell_line)
-        import_folders = () if cell.side is None else cell.side.import_folders
-        session.add(lines, cell.variant, task, block if closes else None, import_folders)
+        session.add(lines, task, block if closes else None)
         trained.merges = None  # no later trainer can find them in this process
 
 
@@ -140,7 +139,8 @@ def run_trainer(
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
         options = side_options(cell, block, session)
         answer = run_job(job, output, cell.count.limits, on_progress, options)
-    session.imported.add(answer.imported, cell.side)
+    params = cell.variant.params
+    answer.source_sha256 = session.imported.add(answer.imported, params, cell.side)
     merges = jobs.read_merges(output, answer)
     shutil.rmtree(output)
 

@@ -37,7 +37,7 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
             return Counted(Answer("error", "its cached words were damaged; run the same again"))
     started = now()
     counted = run_counter(cell.label, cell, session)
-    session.add(jobs.count_lines(cell, counted, block, started), cell.counter, task)
+    session.add(jobs.count_lines(cell, counted, block, started), task)
     return counted
 
 
@@ -46,7 +46,7 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
     file, output = cell.reading.file, session.next_folder()
     with session.display.showing(label, file.bytes, "bytes") as on_progress:
         answer = measure(jobs.count_job(cell, cell.counter), output, cell.limits, on_progress)
-    session.imported.add(answer.imported)
+    answer.source_sha256 = session.imported.add(answer.imported, cell.counter.params)
     if answer.offset is not None:
         answer.reason = file.located(answer.reason or "", answer.offset)
 

@@ -1,20 +1,22 @@
-"""The files that the processes of a run have imported: if one changes, its times would be of two
-programs.
+"""The code that was measured: the files that the processes of a run say they have imported.
 
-Each process says what it has imported. That is kept in the cache until the run is complete, so an
-interrupted run notices a change when it is resumed.
+Their digest is part of each record. If one of them changes, times would be of two programs: the run
+ends, and an interrupted run is not resumed. For that their states are kept in the cache until the
+run is complete.
 """
 
 from __future__ import annotations
 
+import hashlib
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal
 from harness.measure.process import PACKAGES
-from harness.records.log import RunLog
 from harness.runs.cells import Side, digest
 from harness.worker.exchange import file_state
 
@@ -33,57 +35,76 @@ class FileChanged(WrongCode):
     """A file was changed after a process of the run had imported it."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(
-            f"{path} was changed after this run had imported it, so its times would be of two "
-            "programs",
-            "run the same again with rerun=true",
-        )
+        why = f"{path} was changed after this run had imported it"
+        super().__init__(f"{why}, so its times would be of two programs", "run the same again")
 
 
 class ImportedFiles:
-    """What the processes of a run have imported, by path, each with the state that it had.
-
-    Of a run that can be resumed they are kept.
+    """The imported files of a run by path, with their states; kept in the cache by a `key` if the
+    run can be resumed.
     """
 
-    def __init__(self, log: RunLog) -> None:
-        self.states: dict[str, State] = {}
-        self.key: str | None = None
-        if log.store is not None and log.run.question is None:
-            self.key = digest([log.run.run, log.run.plan])
-            entry = cache.find("imported", self.key)
-            self.states = {} if entry is None else entry.facts
+    def __init__(self, key: str | None) -> None:
+        self.key = key
+        entry = None if key is None else cache.find("imported", key)
+        self.states: dict[str, State] = {} if entry is None else entry.facts
+        self.digests: dict[str, str] = {}
+
+    def changed(self) -> list[str]:
+        """Return those that have changed."""
+        return [path for path, state in self.states.items() if import_state(path) != state]
 
     def check(self) -> None:
         """Raise FileChanged if one of them has changed."""
-        for path, state in self.states.items():
-            if import_state(path) != state:
-                raise FileChanged(path)
+        for path in self.changed():
+            raise FileChanged(path)
 
-    def add(self, imported: Mapping[str, State], side: Side | None = None) -> None:
-        """Add what a process of a side has imported.
+    def add(
+        self, imported: Mapping[str, State], params: Mapping[str, Any], side: Side | None = None
+    ) -> str | None:
+        """Add what a process of a side has imported, and the programs that parameters name; return
+        the digest of all these files, None without one.
 
-        Raises FileChanged if that was changed since, or differs from what another process has
+        Raises FileChanged if one was changed since, or differs from what another process has
         imported, and WrongCode for a file that the side may not import.
         """
         if side is not None and side.forbidden:
             check_side(imported, side)
 
         before = len(self.states)
-        for path, whole_state in imported.items():
+        programs = {path: file_state(path) or [] for path in programs_in(params)}
+        found = set()
+        for path, whole_state in {**imported, **programs}.items():
             now, state = import_state(path), whole_state[:WITHOUT_LINKS]
             if now is None and path not in self.states:
                 continue  # of a folder that was the process's own, and is gone with it
             if self.states.setdefault(path, state) != state or now != state:
                 raise FileChanged(path)
+            if path not in self.digests:
+                self.digests[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            found.add(self.digests[path])
 
         if self.key is not None and len(self.states) > before:
             cache.put("imported", self.key, lambda _: self.states)
+        return digest(sorted(found), 64) if found else None
 
     def forget(self) -> None:
         """Remove what is kept: the run is complete."""
         if self.key is not None:
             cache.remove("imported", self.key)
+
+
+def programs_in(params: Mapping[str, Any]) -> list[str]:
+    """Return the files that parameters name, as a command does: by a path, or by a name with a
+    suffix.
+    """
+    named: list[str] = []
+    for value in params.values():
+        try:
+            named += shlex.split(value) if isinstance(value, str) else []
+        except ValueError:  # a quotation that does not end
+            continue
+    return [word for word in named if ("/" in word or "." in word) and Path(word).is_file()]
 
 
 def check_side(imported: Iterable[str], side: Side) -> None:

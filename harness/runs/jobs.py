@@ -180,6 +180,7 @@ def trained_cell(trained: Trained) -> Cell:
         min_count=cell.min_count,
         vocab_size=cell.vocab_size,
         feeding=feeding_of(cell.variant, answer),
+        source_sha256=answer.source_sha256,
         interpreter=interpreter(cell.interpreter).label,
         limits=answer.limits,
         gate=dict(cell.gate) or None,
@@ -237,6 +238,7 @@ def counted_cell(cell: CountCell, counted: Counted) -> Cell:
         special_tokens=list(corpus.special_tokens),
         errors=corpus.errors if was_read else None,
         words_sha256=words.get("sha256"),
+        source_sha256=answer.source_sha256,
         interpreter=answer.interpreter or python(),
         limits=answer.limits,
     )

@@ -20,17 +20,16 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import worker
 from harness.common.comparison import Sample, compare, interval
 from harness.common.files import open_appending
 from harness.common.printing import print_stderr
 from harness.measure.quiet import lock
-from harness.measure.sources import source_sha256
 from harness.records.file import Record
 from harness.records.lines import RecordFile, read_lines, unwritable
 from harness.records.log import RunLog
 from harness.records.schema import End, Line, Run
 from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
+from harness.runs.imports import ImportedFiles
 
 TIMEOUT = "timeout"  # the status of cells that were stopped at limits.wall
 RUNNING = ".running-"
@@ -48,9 +47,13 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
     alone = hold(store.path.parent / f"{RUNNING}{key}", opened)
     lines = unfinished(store.path, key) if alone and not plan.settings.rerun else []
     if lines:
-        print_stderr(
-            f"continuing the run of {lines[0].run[:16]} after what it has measured; rerun=true starts anew"
-        )
+        started = f"the run of {lines[0].run[:16]}"
+        imported = ImportedFiles(digest([lines[0].run, key]))
+        if imported.states and not imported.changed():
+            print_stderr(f"continuing {started} after what it has measured; rerun=true starts anew")
+        else:
+            print_stderr(f"{started} cannot be resumed: its code was changed since; starting anew")
+            lines = []
     return RunLog(store, lines[0].run if lines else now, key, overrides, lines)
 
 
@@ -80,20 +83,12 @@ def hold(path: Path, opened: contextlib.ExitStack) -> bool:
 
 
 def plan_key(plan: Plan, machine: str) -> str:
-    """Names a plan: the same cells by the same code, measured the same way on one machine; memory
-    is not part of it.
+    """Names a plan: the same cells, measured the same way on one machine; memory is not part of
+    it.
     """
     settings = plan.settings
-    work = []
-    for cell in plan.cells:
-        trainer, counter = cell.variant, cell.count.counter
-        work.append(
-            [cell.key, source_sha256(trainer.target, trainer.params), source_sha256(counter.target)]
-        )
     how = settings._replace(results=Path(), plan=False, rerun=False, overwrite=False, overrides=())
-    # The measured process's own half of `harness`: with other clocks around them, times are others.
-    sources = [path.read_text() for path in sorted(Path(worker.__file__).parent.glob("*.py"))]
-    return digest([sorted(work), repr(how), machine, sources])
+    return digest([sorted(cell.key for cell in plan.cells), repr(how), machine])
 
 
 # Which cells of a task are still to be measured.

@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,11 @@ from msgspec import structs
 from harness.common import registry
 from harness.common.files import copy_tree, remove_tree
 from harness.common.progress import Display
-from harness.common.registry import CounterCard
 from harness.measure.machine import environment, host, machine, python
 from harness.measure.quiet import timing
-from harness.measure.sources import source_sha256
 from harness.records.log import RunLog
 from harness.records.schema import Run
-from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task
+from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task, digest
 from harness.runs.imports import ImportedFiles
 from harness.runs.jobs import Lines
 from harness.runs.resume import open_log
@@ -55,7 +53,6 @@ class Session:
     display: Display = field(default_factory=Display)
     numbers: Iterator[int] = field(default_factory=itertools.count)
     """Of the processes; threads may share it."""
-    sources: dict[str, str | None] = field(default_factory=dict)
     right_words: dict[str, Manifest] = field(default_factory=dict)
     seals: dict[str, str] = field(default_factory=dict)
     """By the key of a reading, the seal that its words had when they were counted."""
@@ -65,7 +62,9 @@ class Session:
 
     def __post_init__(self) -> None:
         self.timed = self.settings.kind == "time"
-        self.imported = ImportedFiles(self.log)
+        run = self.log.run
+        can_resume = self.log.store is not None and run.question is None
+        self.imported = ImportedFiles(digest([run.run, run.plan]) if can_resume else None)
 
     @functools.cached_property
     def run(self) -> Run:
@@ -114,20 +113,10 @@ class Session:
         """
         return exchange.sealed(self.words_folder(reading), self.seals.get(reading.key, ""))
 
-    def add(
-        self,
-        lines: Lines,
-        card: CounterCard,
-        task: Task,
-        closes: Block | None = None,
-        import_folders: Sequence[str] = (),
-    ) -> None:
-        """Put lines on disk, with the digest of the code as first met."""
-        code = f"{card.target} {dict(card.params)} {import_folders}"
-        if code not in self.sources:
-            self.sources[code] = source_sha256(card.target, card.params, import_folders)
+    def add(self, lines: Lines, task: Task, closes: Block | None = None) -> None:
+        """Put lines on disk."""
         self.log.run = self.run
-        cell = structs.replace(lines.cell, source_sha256=self.sources[code], task=task.number)
+        cell = structs.replace(lines.cell, task=task.number)
         untimed = {} if self.timed else UNTIMED
         measurement = structs.replace(lines.measurement, **untimed)
         self.log.add(cell, measurement, lines.proof, closes)

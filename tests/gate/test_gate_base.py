@@ -29,11 +29,11 @@ from harness.gate.base import (
     departure,
     file_states,
     has_trainer,
+    located,
     repository_of,
     side_of,
 )
 from harness.gate.compiled import provide_compiled
-from harness.measure.sources import located
 from harness.runs.imports import WrongCode, check_side
 
 
@@ -257,7 +257,7 @@ def test_each_package_of_the_repository_is_taken_from_the_base(
     with base_side(["mine:train"], ("HEAD^",), "", checkout, tmp_path / "out") as base:
         found = {}
         for name in ("mine", "second.inner", "single", "fresh", "alone", "harness"):
-            spec = located(name, base.import_folders, {})
+            spec = located(name, base.import_folders)
             found[name] = None if spec is None else Path(str(spec.origin)).resolve()
         assert found.pop("harness") == CHECKOUT / "harness" / "__init__.py"
         assert found.pop("fresh") is None

@@ -28,7 +28,6 @@ from harness.common import registry
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.measure import machine, quiet
 from harness.measure.quiet import Condition, conditions
-from harness.measure.sources import closure, source_sha256
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "machine.toml"))
@@ -109,62 +108,29 @@ def test_python_stages_are_proved_under_pypy_and_compiled_ones_are_skipped(here:
 # The digest of the code behind a target
 
 
-FILES = {
-    "__init__.py": "raise RuntimeError('it was run')\n",
-    "deep/__init__.py": "",
-    "deep/train.py": "from .. import words\nfrom . import near\nimport json\n",
-    "deep/near.py": "def f():\n    from mine.late import g\n",
-    "late.py": "",
-    "words.py": "",
-}
-
-
-def test_a_digest_is_that_of_a_module_and_its_imports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    package = tmp_path / "mine"
-    write_files(package, {**FILES, "aside.py": ""})
-    found = closure("mine.deep.train", tuple(sys.path))
-    assert {path.relative_to(package).as_posix() for path in found.values()} == set(FILES)
-
-    seen = [source_sha256("mine.deep.train:f")]
-    (package / "aside.py").write_text("# changed\n")
-    assert source_sha256("mine.deep.train:f") == seen[0]
-    for name, source in FILES.items():
-        # a file that does not parse counts by its bytes
-        for change in ("def (\n", "# changed\n"):
-            (package / name).write_text(source + change)
-            seen.append(source_sha256("mine.deep.train:f"))
-    assert len(set(seen)) == 2 * len(FILES) + 1
-    assert None not in seen
-
-    for missing in ("not_a_package.module:train", "mine.missing:train", ""):
-        assert source_sha256(missing) is None
-
-
-def test_every_variant_has_a_digest_and_compiled_ones_count_by_what_was_built() -> None:
-    for card in registry.variants().values():
-        assert source_sha256(card.target) is not None, card.name
-    flat = closure("variants.flat", (str(CHECKOUT),))
-    assert flat["variants.native._flat"].suffix == ".so"
-    assert "variants.contract" in flat
-    assert "variants.heap" not in flat
-
-
-def test_a_trainer_edited_between_two_runs_of_one_process_is_recorded_with_its_new_digest(
+def test_a_digest_is_that_of_the_files_that_were_imported(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(here)
     monkeypatch.setenv("PYTHONPATH", str(here))
+    lazy = "def train(*work):\n    from mine import late\n    return late.train(*work)\n"
+    files = {"__init__.py": "", "eager.py": f"import mine\n{lazy}", "aside.py": ""}
+    write_files(here / "mine", {**files, "late.py": "from variants.heap import train\n"})
     Path("text.txt").write_text(TEXT)
-    settings = "data.path=text.txt", "vocab_size=260", "variant._target_=edited:train"
-    trained: list[Any] = []
-    for source in ("from variants.heap import train\n", "def train(*_, **__):\n    1 / 0\n"):
-        Path("edited.py").write_text(source)
-        trained += run(*settings)
-    assert [record["status"] for record in trained] == ["ok", "error"]
-    assert trained[0]["source_sha256"] != trained[1]["source_sha256"]
+
+    def digest() -> str | None:
+        found = run("data.path=text.txt", "vocab_size=260", "variant._target_=mine.eager:train")
+        assert (found[0].status, found[0].cell.source_sha256) != ("ok", None)
+        return found[0].cell.source_sha256
+
+    before = digest()
+    Path("mine/aside.py").write_text("# changed\n")
+    assert digest() == before
+    seen = [before]
+    for name in ("__init__", "eager", "late"):
+        file = Path(f"mine/{name}.py")
+        file.write_text(f"{file.read_text()}# changed\n")
+        seen.append(digest())
+    assert len(set(seen)) == 4
 
 
 # What disturbs timing
