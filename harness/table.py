@@ -26,9 +26,9 @@ from harness.results.export import hyperfine
 from harness.results.frame import frame_of
 from harness.results.latex import sheet_to_latex
 from harness.results.pivot import pivot_sheet
-from harness.results.profile import profile_frame, profile_sheet, required_profile
-from harness.results.rows import Row, is_wrong
-from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
+from harness.results.profile import profile_sheet, required_profile
+from harness.results.rows import Row, is_wrong, rows
+from harness.results.selection import add_record_arguments, chosen_rows, records_of, rows_where
 from harness.results.tables import TableOptions, tables
 from harness.results.two_sets import compared
 
@@ -41,14 +41,8 @@ FORMATS = {
     ".csv": CSV,
     ".json": HYPERFINE,
 }
-_EXCLUSIVE = {
-    "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases", CSV),
-    "profile": ("compare", "pivot", "relative_to", "work", "sort", "columns", "phases", "notes"),
-    "pivot": ("relative_to", "work", "columns", "phases", CSV),
-    "columns": ("phases", CSV),
-    "relative_to": (CSV,),
-}
-_NEEDED = {"value": "pivot", "allow_different": "compare"}
+PLAIN = ("columns", "phases", "work", "relative_to")
+"""The options of the plain table, which no other layout has."""
 _EPILOG = """\
 examples:
   python -m harness.table                             the latest run
@@ -97,27 +91,27 @@ def _parser() -> argparse.ArgumentParser:
     add("--columns", metavar="NAMES", help="show these alone, such as variant,total,memory,proof")
     add("--sort", choices=("appearance", "total"), help="order the rows (default: appearance)")
 
-    layout = (
-        "lay out one figure of every row by two fields such as variant, data, threads, vocab_size"
+    layout = parser.add_mutually_exclusive_group()
+    layout.add_argument(
+        "--pivot",
+        nargs=2,
+        metavar=("DOWN", "ACROSS"),
+        help="lay out one figure of every row by two fields such as variant, data, threads, vocab_size",
     )
-    add("--pivot", nargs=2, metavar=("DOWN", "ACROSS"), help=layout)
+    layout.add_argument(
+        "--profile",
+        action="store_true",
+        help="show in what share of cells each trainer is within so many times of the best",
+    )
+    layout.add_argument(
+        "--compare",
+        action="store_true",
+        help="show two sets of records side by side: --compare LEFT RIGHT",
+    )
     add(
         "--value",
         metavar="FIGURE",
-        help="choose the figure: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)",
-    )
-    profile = "show in what share of cells each trainer is within so many times of the best"
-    add("--profile", action="store_true", help=profile)
-    add(
-        "--compare",
-        nargs=2,
-        metavar=("LEFT", "RIGHT"),
-        help="show two sets of records side by side",
-    )
-    add(
-        "--allow-different",
-        action="store_true",
-        help="compare them although machine, Python, limits or corpus differ",
+        help="choose the figure of --pivot: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)",
     )
     return parser
 
@@ -125,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = _parser()
-    options = parser.parse_args(argv)
+    options = parser.parse_intermixed_args(argv)
     if options.format is None:
         ending = ".txt" if options.output is None else options.output.suffix
         if ending not in FORMATS:
@@ -134,50 +128,46 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         options.format = FORMATS[ending]
 
-    chosen = {name for name, value in vars(options).items() if value not in (None, False, [], "")}
-    chosen |= {CSV} if options.format == CSV else set()
-    for name, others in _EXCLUSIVE.items():
-        if name in chosen and (used := [other for other in others if other in chosen]):
-            conflict = f"--{name} does not go with --{used[0]}".replace("_", "-")
-            parser.error(conflict.replace("--csv", "--format csv, which has every row and column"))
-
-    for name, needed in _NEEDED.items():
-        if name in chosen and needed not in chosen:
-            parser.error(f"--{name.replace('_', '-')} goes with --{needed}")
-    if options.compare is not None and options.paths != NO_PATHS:
-        parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
-
+    layouts = ("pivot", "profile", "compare")
+    layout = next((f"--{name}" for name in layouts if getattr(options, name)), None)
+    whole = f"--format {options.format}" if options.format in (CSV, HYPERFINE) else None
+    if whole and layout:
+        parser.error(f"{layout} does not go with {whole}, which has every row")
+    for name in PLAIN:
+        if getattr(options, name) and (layout or whole):
+            parser.error(f"--{name.replace('_', '-')} does not go with {layout or whole}")
+    if options.value and layout != "--pivot":
+        parser.error("--value goes with --pivot")
+    if options.compare and len(options.paths) != 2:
+        parser.error("--compare takes two sets of records: --compare LEFT RIGHT")
     return exit_code_of(lambda: command(options))
 
 
 def command(options: argparse.Namespace) -> int:
     if options.output is not None:
-        check_output(options.output, files_read(options.compare or options.paths))
-    if options.compare is not None:
-        left, right = (records_of([path], options.all) for path in options.compare)
-        sheet, is_bad = compared(left, right, options.compare, options.allow_different)
+        check_output(options.output, files_read(options.paths))
+    if options.compare:
+        sides = {}
+        for side, path in zip(("left", "right"), options.paths, strict=True):
+            sides[side] = rows_where(rows(records_of([path], options.all)), options.where)
+        sheet, is_bad = compared(sides, options.paths)
         _deliver([sheet], options)
         return MISMATCH if is_bad else OK
 
     shown = chosen_rows(options)
     if options.sort == "total":
         shown.sort(key=by_total)
-    profile = required_profile(shown) if options.profile else None
     if options.format == CSV:
-        frame = profile_frame(profile) if profile else frame_of(shown)
-        _write(frame_to_csv(frame), options.output)
+        _write(frame_to_csv(frame_of(shown)), options.output)
     elif options.format == HYPERFINE:
         _write(hyperfine(shown), options.output)
         for row in shown:
             if row.total is None:
                 print_stderr(f"left out {row.name}: {row.status}: {row.reason}")
-    elif profile is not None:
-        _deliver([profile_sheet(profile)], options)
-    elif options.pivot is not None:
-        _deliver(
-            [pivot_sheet(shown, options.pivot, options.value or "total")],
-            options,
-        )
+    elif options.profile:
+        _deliver([profile_sheet(required_profile(shown))], options)
+    elif options.pivot:
+        _deliver([pivot_sheet(shown, options.pivot, options.value or "total")], options)
     else:
         columns = options.columns.split(",") if options.columns else ()
         what = TableOptions(

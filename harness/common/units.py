@@ -105,7 +105,7 @@ def seconds_text(seconds: float, number_text: Callable[[float], str] = ratio_tex
     """
     if seconds <= 0:
         return "0 s"
-    scale, unit = next(pair for limit, *pair in _TIMES if seconds >= limit)
+    scale, unit = next((scale, unit) for limit, scale, unit in _TIMES if seconds >= limit)
     number = seconds / scale
     if scale > 1:
         return f"{number:.0f} {unit}" if number >= 20 else f"{number:.1f} {unit}"

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from harness.common.units import count_text, counted_text
 from harness.records.file import Record
@@ -58,7 +58,6 @@ class Field:
     its column if rows differ in it, `written` formats it, and `sentence` is its text for rows that
     share it. Cells with equal values of all that `decides_merges` must have equal merges;
     `other_work` is the note on times that differ in it; fields with `names_cell` distinguish cells.
-    In a comparison of two sets, rows that differ only in a `circumstance` are one cell.
     """
 
     name: str
@@ -72,7 +71,6 @@ class Field:
     decides_merges: bool = False
     other_work: str = ""
     names_cell: bool = False
-    circumstance: bool = False
 
     def value(self, record: Record) -> Any:
         """The value; None if it is unknown."""
@@ -177,18 +175,15 @@ FIELDS: tuple[Field, ...] = (
         "params", names_cell=True,
         written=lambda record: ", ".join(f"{name}={value}" for name, value in record.cell.params.items()) or "without",
     ),
-    _field("interpreter", title="interpreter", names_cell=True, circumstance=True),
+    _field("interpreter", title="interpreter", names_cell=True),
     _field(
         "host", title="host", sentence=_machine, usual="not recorded", names_cell=True,
-        circumstance=True,
     ),
-    _field("cpu", "environment.cpu", circumstance=True),
+    _field("cpu", "environment.cpu"),
     _field("commit", "environment.commit"),
     _field("measure"),
     _field("gate.side", title="side", sentence="side {}", usual="none", names_cell=True),
     _field("gate.tier", names_cell=True),
-    _field("limits.wall", "limits.wall_seconds", usual="none", circumstance=True),
-    _field("concurrent", usual=False, circumstance=True),
 )  # fmt: skip
 """In the order of columns and captions."""
 
@@ -201,11 +196,6 @@ WORK = tuple(field for field in FIELDS if field.other_work)
 """Everything except the corpus that decides how much there is to do: only times of the same work
 can be compared.
 """
-COMPARED = sorted(
-    [field for field in FIELDS if field.names_cell or field.circumstance],
-    key=lambda field: not field.circumstance,
-)
-"""In what two sets of records can be unlike, the circumstances first."""
 _CELL = tuple(field for field in FIELDS if field.names_cell)
 
 
@@ -232,21 +222,3 @@ def fixed(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(fixed, value))
     return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
-
-
-class Difference(NamedTuple):
-    """A field in which two records are unlike, and how it is on either side."""
-
-    field: Field
-    left: str | None
-    right: str | None
-
-
-def differences(left: Record, right: Record) -> tuple[Difference, ...]:
-    """Everything in which two records are unlike: what is known of both, and not the same."""
-    unlike = []
-    for field in COMPARED:
-        ours, theirs = field.value(left), field.value(right)
-        if ours is not None and theirs is not None and ours != theirs:
-            unlike.append(Difference(field, field.text(left), field.text(right)))
-    return tuple(unlike)

@@ -46,15 +46,9 @@ def differing_columns(rows: Sequence[Row]) -> dict[str, Column]:
     return columns
 
 
-def labels_of(rows: Sequence[Row], circumstances: bool = True) -> list[str]:
-    """Each row's name, with the fields that distinguish it from other rows of that name; unless
-    `circumstances`, without those that are no part of what was measured.
-    """
+def labels_of(rows: Sequence[Row]) -> list[str]:
+    """Each row's name, with the fields that distinguish it from other rows of that name."""
     labels, columns = names_of(rows), differing_columns(rows)
-    if not circumstances:
-        for field in COLUMNS:
-            if field.circumstance:
-                columns.pop(field.title, None)
     namesakes = together([(name, index) for index, name in enumerate(labels)])
     for indices in namesakes.values():
         distinct: dict[int, tuple[str, ...]] = dict.fromkeys(indices, ())

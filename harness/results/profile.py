@@ -39,7 +39,6 @@ from harness.results.writing import join_names
 from harness.worker.calling import OWN
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -177,17 +176,6 @@ def profile_sheet(profile: Profile) -> Sheet:
         shares = [share_text(profile.share(curve, times)) for curve in curves]
         columns.append(Column(heading, shares))
     return Sheet(profile.caption, columns, notes=profile.notes)
-
-
-def profile_frame(profile: Profile) -> pd.DataFrame:
-    """A line for each step of each curve."""
-    import pandas as pd  # only here: it costs half a second
-
-    lines = []
-    for curve in profile.curves:
-        for times, share in profile.steps(curve).items():
-            lines.append((curve.name, times, share))
-    return pd.DataFrame(lines, columns=["trainer", "times_the_best", "share_of_cells"])
 
 
 @chart
