@@ -1,7 +1,8 @@
-"""Every command as people call it: a row of command_rows/*.toml is a command line and what its user
-relies on.
+"""Every command as people call it: a row of command_rows/*.toml (tests/support/rows.py: rows_of) is a
+command line and what its user relies on.
 
     run       the command line. Of several, all but the last prepare the row and end with 0
+    name      the sentence that it proves, unless the command line and its refusal say it
     write     files that are written before, by name (tests/support/rows.py: write_files)
     exit      the exit code, 0 unless given
     out       texts of standard output, in this order
@@ -19,7 +20,7 @@ relies on.
     process   the same in a process of its own
     slow      left to the slow tests
 
-A table `every` has what all rows of its file share. Nothing of the product is imported but the
+A list of one text may be that text. Nothing of the product is imported but the
 function `main` of each command, so rows outlive every module behind it.
 """
 
@@ -43,8 +44,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-import tomllib
-from rows import write_files
+from rows import rows_of, write_files
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 PACKAGES = ("harness", "harness.corpora", "harness.gate", "harness.records")
@@ -53,6 +53,7 @@ TRAIN = (
     " save=tokenizers measure=quick threads=1"
 )
 MADE = (".svg", ".png", ".html", ".md")
+LISTS = {"run", "out", "rows", "err", "files"}
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,13 @@ class Row:
 
 
 def read_rows() -> Iterator[Row]:
-    for table in sorted((FIXTURES / "command_rows").glob("*.toml")):
-        content = tomllib.loads(table.read_text(encoding="utf-8"))
-        for written in content["row"]:
-            row = Row(**{**content.get("every", {}), **written})
-            lines = [row.run] if isinstance(row.run, str) else row.run
-            command = shlex.split(lines[-1])[2].rpartition(".")[2]
-            yield replace(row, run=lines, name=f"{command}: {row.name}")
+    for path in sorted((FIXTURES / "command_rows").glob("*.toml")):
+        for written in rows_of(path):
+            for name in LISTS & written.keys():
+                if isinstance(written[name], str):
+                    written[name] = [written[name]]
+            row = Row(**{"name": written["run"][-1], **written})
+            yield replace(row, name=f"{row.command}: {row.name}")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Tables of cases in files beside their tests: a case is a row of TOML, with a title of its own."""
+"""Tables of cases in TOML. A case is a [[row]]. Of a [[table]] each line of `cases` is one: it has the
+values of `columns`, of which the last may be missing, and what else the table says.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,23 @@ def rows_beside(test: str, name: str) -> list[Any]:
     """The rows of a file beside a test, as its parameters; `slow = true` leaves one to the slow
     tests.
     """
-    rows = tomllib.loads(Path(test).with_name(name).read_text(encoding="utf-8"))["row"]
     slow = pytest.mark.slow
     return [
-        pytest.param(row, id=row["title"], marks=slow if row.get("slow") else ()) for row in rows
+        pytest.param(row, id=row["title"], marks=slow if row.get("slow") else ())
+        for row in rows_of(Path(test).with_name(name))
     ]
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file, and of its tables. What `every` says, each of them has."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    rows = content.get("row", [])
+    for table in content.get("table", []):
+        columns, cases = table.pop("columns"), table.pop("cases")
+        for case in cases:
+            assert len(case) <= len(columns), case
+            rows.append({**table, **dict(zip(columns, case, strict=False))})
+    return [{**content.get("every", {}), **row} for row in rows]
 
 
 def merges_of(lines: Sequence[str]) -> list[Merge]:
