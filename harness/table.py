@@ -27,7 +27,7 @@ from harness.results.frame import frame_of
 from harness.results.latex import sheet_to_latex
 from harness.results.pivot import pivot_sheet
 from harness.results.profile import profile_sheet, required_profile
-from harness.results.rows import Row, is_wrong, rows
+from harness.results.rows import is_wrong, rows
 from harness.results.selection import add_record_arguments, chosen_rows, records_of, rows_where
 from harness.results.tables import TableOptions, tables
 from harness.results.two_sets import compared
@@ -156,7 +156,7 @@ def command(options: argparse.Namespace) -> int:
 
     shown = chosen_rows(options)
     if options.sort == "total":
-        shown.sort(key=by_total)
+        shown.sort(key=lambda row: row.order)
     if options.format == CSV:
         _write(frame_to_csv(frame_of(shown)), options.output)
     elif options.format == HYPERFINE:
@@ -175,13 +175,6 @@ def command(options: argparse.Namespace) -> int:
         )
         _deliver(tables(shown, what), options)
     return MISMATCH if is_wrong(shown) else OK
-
-
-def by_total(row: Row) -> tuple[bool, bool, float]:
-    """The order of rows by their totals: those of other merges, and then those without a total,
-    come last.
-    """
-    return row.total is None, row.other_merges, row.total or 0.0
 
 
 def _deliver(sheets: Sequence[Sheet], options: argparse.Namespace) -> None:

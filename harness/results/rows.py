@@ -169,6 +169,12 @@ class Row:
         return self.total is not None and (self.confirmed or self.is_right_on_its_words)
 
     @property
+    def order(self) -> tuple[bool, bool, float]:
+        """By time: ranked rows first, then other and unproved merges, then rows without a time."""
+        number = self.time.number
+        return self.total is None, not self.is_ranked, math.inf if number is None else number
+
+    @property
     def digest(self) -> str:
         """Enough of the digest of its merges to distinguish two lists."""
         return (self.record.measurement.merges_sha256 or "")[:8]

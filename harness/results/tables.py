@@ -11,8 +11,8 @@ from harness.common.errors import Refusal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import count_text, did_you_mean
 from harness.results.fields import together
-from harness.results.legend import caption_of, differing_columns, labels_of, names_of, titles_of
-from harness.results.notes import at_most, notes, reasons, refusals
+from harness.results.legend import caption_of, differing_columns, names_of, titles_of
+from harness.results.notes import at_most, notes
 from harness.results.ratios import Against, against, clock_note
 from harness.results.rows import Row, is_one_variant, phases_of, tallies_of
 from harness.results.writing import (
@@ -115,10 +115,8 @@ def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = 
             raise Refusal(f"the table has no column {name!r};{meant} it has {', '.join(there)}")
         chosen.append(columns.get(name) or _figure_column(task, name))
 
-    below = notes(task)
-    if options.notes:
-        below += [*reasons(task), *refusals(compared, labels_of(task))]
-    else:
+    below = notes(task, compared=compared if options.notes else ())
+    if not options.notes:
         below = at_most(MOST_NOTES, below, "--notes")
     if RATIO in names:
         below += clock_note(compared)

@@ -100,7 +100,7 @@ def table(figures: dict[str, Any]) -> Sheet:
         visits = text["words"] + listed["merges"]
         bound = text["bytes"] * machine["byte"] + visits * machine["visit"]
 
-        ranked = [entrant.first for entrant in section.entrants if entrant.best.is_ranked]
+        ranked = [row for row in section.firsts if row.is_ranked]
         first, second = (
             f"{row.name}, × {ratio_text(row.time.number / bound)}" for row in ranked[:2]
         )
