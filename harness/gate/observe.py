@@ -118,9 +118,9 @@ class QuietDisplay(Display):
         self.advance = advance
 
     @contextlib.contextmanager
-    def showing(self, label: str, *_: Any, **__: Any) -> Iterator[Advance]:
+    def showing(self, *_: Any, **__: Any) -> Iterator[Advance]:
         yield lambda *_: None
-        self.passed(label)
+        self.passed()
         self.advance(self.done)
 
 
