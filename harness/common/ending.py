@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,19 +16,16 @@ from harness.common.errors import INTERRUPTED, UNMEASURED, Refusal
 from harness.common.printing import print_stderr
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-UNCHANGED = "nothing was changed"
+WHOLE = "every file that it has written is whole"
 RECORDED = "what was measured before is recorded, run the same command again for the rest"
 end_signals: list[int] = []
-placed: list[Path] = []
-"""The outputs that this command has put in place: how it ends names them."""
 
 
-def exit_code_of(do: Callable[[], int], kept: str = UNCHANGED) -> int:
+def exit_code_of(do: Callable[[], int], kept: str = WHOLE) -> int:
     """Run a command and return its exit code; a refusal or an interruption prints one line.
 
-    `kept` is what an interruption does not lose besides the outputs that are in place.
+    `kept` is what an interruption does not lose.
     """
-    placed.clear()
     open_closed_streams()
     if os.environ.get("COLUMNS") == "0":  # unknown, which rich takes for the width of a table
         del os.environ["COLUMNS"]
@@ -84,7 +80,7 @@ def patient(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     return io.TextIOWrapper(output, stream.encoding, line_buffering=stream.isatty())
 
 
-def answered(do: Callable[[], int], kept: str = UNCHANGED) -> int:
+def answered(do: Callable[[], int], kept: str = WHOLE) -> int:
     try:
         try:
             code = do()
@@ -99,20 +95,11 @@ def answered(do: Callable[[], int], kept: str = UNCHANGED) -> int:
         print_stderr(f"{refusal}")
         return refusal.exit_code
     except KeyboardInterrupt:
-        print_stderr(f"interrupted; {kept_text(kept)}")
+        print_stderr(f"interrupted; {kept}")
         return INTERRUPTED
     except OSError as error:
-        print_stderr(f"cannot go on ({error}); {kept_text(kept)}")
+        print_stderr(f"cannot go on ({error}); {kept}")
         return UNMEASURED
-
-
-def kept_text(kept: str) -> str:
-    """What a command leaves that ends early: `kept`, unless it changed something else."""
-    if not placed:
-        return kept
-    names = ", ".join(map(str, placed))
-    complete = f"{names} {'is' if len(placed) == 1 else 'are'} written and whole"
-    return complete if kept == UNCHANGED else f"{complete}, {kept}"
 
 
 def interrupt(number: int, _: FrameType | None) -> None:

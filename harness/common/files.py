@@ -23,7 +23,7 @@ ELSEWHERE = "choose another place with --output"
 OVERWRITE = "overwrite=true or --overwrite"
 # how long an empty temporary folder is left alone: its command may not have locked it yet
 JUST_STARTED_SECONDS = 60
-CURRENT_FOLDER, NO_REPLACE, EXCHANGE = -100, 1, 2  # AT_FDCWD and flags of renameat2, of Linux
+CURRENT_FOLDER, EXCHANGE = -100, 2  # AT_FDCWD and a flag of renameat2, of Linux
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
@@ -163,7 +163,9 @@ def place(steps: Sequence[Step], *, replace: bool = True) -> None:
     spare = next(part.parent for _, part in steps if part is not None)
     with contextlib.ExitStack() as undo:
         for path, part in steps:
-            is_there = replace and os.path.lexists(path)
+            is_there = os.path.lexists(path)
+            if is_there and not replace:
+                raise exists_already(path)
             if part is None:
                 if is_there:
                     old = spare / f"{path.name}.old"
@@ -173,38 +175,26 @@ def place(steps: Sequence[Step], *, replace: bool = True) -> None:
                 exchange(part, path)
                 undo.callback(exchange, part, path)
             else:
-                rename_new(part, path)
+                part.rename(path)
                 undo.callback(remove_tree, path)
         undo.pop_all()
-
-
-def rename_new(part: Path, path: Path) -> None:
-    """Rename to a path that is free. Raises Refusal if it is not."""
-    try:
-        rename_with(NO_REPLACE, part, path)
-    except OSError as error:
-        if error.errno == errno.EEXIST or (error.errno in UNSUPPORTED and os.path.lexists(path)):
-            raise exists_already(path) from error
-        if error.errno not in UNSUPPORTED:
-            raise
-        part.rename(path)
 
 
 def exists_already(path: Path, what: str = "exists already") -> Refusal:
     return Refusal(f"{path} {what}; replace it with {OVERWRITE}, or choose another place")
 
 
-def rename_with(flag: int, part: Path, path: Path) -> None:
-    """Rename by renameat2. Raises OSError, with an error of UNSUPPORTED if the system or its file
-    system has no such thing.
+def swap(one: Path, other: Path) -> None:
+    """Exchange two names by renameat2. Raises OSError, with an error of UNSUPPORTED if the system or
+    its file system has no such thing.
     """
     import ctypes  # late, as few commands need it
 
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    names = (CURRENT_FOLDER, os.fsencode(part), CURRENT_FOLDER, os.fsencode(path))
-    if call is None or call(*names, flag) != 0:
+    names = (CURRENT_FOLDER, os.fsencode(one), CURRENT_FOLDER, os.fsencode(other))
+    if call is None or call(*names, EXCHANGE) != 0:
         number = errno.ENOSYS if call is None else ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(path))
+        raise OSError(number, os.strerror(number), str(other))
 
 
 def exchange(new: Path, old: Path) -> None:
@@ -213,7 +203,7 @@ def exchange(new: Path, old: Path) -> None:
     """
     shutil.copymode(old, new)
     try:
-        rename_with(EXCHANGE, new, old)
+        swap(new, old)
     except OSError as error:
         if error.errno not in UNSUPPORTED:
             raise

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.common.ending import placed
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import (
     ELSEWHERE,
@@ -132,7 +131,6 @@ def output_files(
     replace = overwrite is not False
     with whole_files(list(map(followed, paths)), instead, replace=replace) as folder:
         yield folder
-    placed.extend(paths)
 
 
 @contextlib.contextmanager

@@ -43,10 +43,7 @@ its card describes; 130 if interrupted."""
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = parser().parse_args(argv)
-    return exit_code_of(
-        lambda: command(options),
-        "no file was placed that is not complete, run the same command again",
-    )
+    return exit_code_of(lambda: command(options))
 
 
 def command(options: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.common.arguments import Parser
-from harness.common.ending import exit_code_of, placed
+from harness.common.ending import exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal, extra
 from harness.common.escape import frame_to_csv
 from harness.common.outputs import check_output, output_file
@@ -94,7 +94,6 @@ def merge_files(paths: Sequence[Path], output: Path) -> int:
             text.rstrip(b"\r\n") + b"\n" for lines in sources for text in lacking(lines, present)
         ]
         append_whole(file, b"".join(added))
-        placed.append(target)
     print_stdout(
         f"{target}: {counted_text(before, 'record')} before, {len(present.measured) - before} added"
     )

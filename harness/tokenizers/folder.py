@@ -22,7 +22,6 @@ from typing import Any, Literal, SupportsIndex
 import msgspec
 from msgspec.structs import replace
 
-from harness.common.ending import placed
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import (
     exchange,
@@ -224,7 +223,6 @@ def new_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
             if any(part.iterdir()):
                 sync(*part.iterdir(), part)
                 replace_tokenizer(part, target, overwrite)
-                placed.append(folder)
                 sync_names(target)
                 sync_names(beside)
     except OSError as error:

@@ -76,18 +76,18 @@ def test_what_was_written_is_on_disk_with_its_name(
 ) -> None:
     """A power cut after the command said so costs nothing: file before name, name before the end."""
     events: list[str] = []
-    fsync, rename_with = os.fsync, files.rename_with
+    fsync, rename = os.fsync, Path.rename
 
     def synced(descriptor: int) -> None:
         events.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
         fsync(descriptor)
 
-    def renamed(flag: int, part: Path, path: Path) -> None:
+    def renamed(part: Path, path: Path) -> None:
         events.append(f"{path.name} renamed")
-        rename_with(flag, part, path)
+        rename(part, path)
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(files, "rename_with", renamed)
+    monkeypatch.setattr(Path, "rename", renamed)
     write_whole(tmp_path / "file", b"one")
     with whole_file(tmp_path / "folder") as part:
         part.mkdir()
