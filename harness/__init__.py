@@ -35,7 +35,7 @@ def run(*overrides: str, **settings: Any) -> Records:
     """
     # Imported late: the measured process imports this package too, and must stay small.
     from harness.results.frame import Records
-    from harness.runs.keywords import overrides_of
+    from harness.runs.overrides import overrides_of
     from harness.runs.run import run_command
 
     records: list[Any] = []

@@ -24,8 +24,8 @@ from harness.proof.compiled_replay import Moment, bytes_of
 from harness.proof.diagnosis import describe, first_difference, merge_text
 from harness.proof.prove import MergeList, Replay, prove
 from harness.runs.cells import TrainCell
-from harness.runs.compose import quoted
 from harness.runs.counting import words_of
+from harness.runs.overrides import quoted
 from harness.runs.plan import plan_of_words
 from harness.tokenizers.folder import read_tokenizer
 from harness.tokenizers.forms import FORMS, MANIFEST, MERGES, TOKENIZER_JSON, read_merges_file

@@ -27,16 +27,23 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import registry
 from harness.common.cards import CountingCard, MeasureCard, PatternCard, fitted
-from harness.common.configuration import FirstStageConfig, HarnessConfig, LimitsConfig
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard, parse_number
+from harness.common.units import one_line
 from harness.common.values import split_list
-from harness.runs.names import GROUPS, HELP, LITERAL, check_names
+from harness.runs.overrides import (
+    GROUPS,
+    HELP,
+    LITERAL,
+    FirstStageConfig,
+    HarnessConfig,
+    LimitsConfig,
+    check_override,
+    quoted,
+)
 
 SWEEP = ("-m", "--multirun")
 CONFIG, VERSION = "config", "1.3"
-NO_HELP = ("full_key:", "object_type", "reference_type", "To append to your config")
-"""How the lines of Hydra's and OmegaConf's complaints start that help nobody here."""
 WORD = re.compile(r"[\w.-]+")
 
 
@@ -83,14 +90,17 @@ def compose(arguments: Sequence[str]) -> list[Config]:
     for argument in arguments:
         if argument not in SWEEP:
             value = as_variants(with_own_pattern(argument.lstrip("+")), sweep)
-            check_names(value, sweep or is_experiment)
+            check_override(value, sweep or is_experiment)
             values.append(value)
     keys = {value.partition("=")[0] for value in values}
     if "data.path" in keys and "data" not in keys:
         values.insert(0, "data=file")
     overrides = [prepared_value(value, sweep) for value in values]
     for override in overrides:
-        check_plain(override)
+        # a value of the environment must not reach a record
+        if re.search(r"(?<!\\)(\\\\)*\$\{", override):
+            how = "let the shell do it, as in seed=$SEED"
+            raise Refusal(f"{override}: ${{ is not replaced here; {how}")
     register(overrides)
 
     composed: list[Any] = []
@@ -106,20 +116,14 @@ def compose(arguments: Sequence[str]) -> list[Config]:
         advice = "put quotes round the value, inside those of the shell"
         raise Refusal(f"{error.override!r} cannot be read; {advice}; {HELP}") from error
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
-        lines = [line.strip(" .:") for line in f"{error}\n{error.__cause__ or ''}".splitlines()]
-        what, *reasons = [line for line in lines if line and not line.startswith(NO_HELP)]
-        raise Refusal(f"{what}: {'; '.join([*reasons, HELP])}") from error
+        what = one_line(str(error))
+        if error.__cause__ is not None:  # which says more; lines below the first help nobody here
+            causes = map(str, (error, error.__cause__))
+            what = ": ".join(cause.strip().partition("\n")[0].strip(" .:") for cause in causes)
+        raise Refusal(f"{what}; {HELP}") from error
     if not composed:
         raise Refusal(f"nothing to measure: no name matches; {HELP}")
     return [config_of(config, sorted(keys)) for config in composed]
-
-
-def check_plain(override: str) -> None:
-    """Refuse what OmegaConf would replace: a value of the environment must not reach a record."""
-    if re.search(r"(?<!\\)(\\\\)*\$\{", override):
-        raise Refusal(
-            f"{override}: ${{ is not replaced here; let the shell do it, as in seed=$SEED"
-        )
 
 
 def register(overrides: Sequence[str]) -> None:
@@ -219,20 +223,3 @@ def prepared_value(argument: str, sweep: bool = False) -> str:
         command = "{" in value and value[0] not in "'\"[{"
         return f"++{key}={quoted(value) if command else value}"
     return f"{key}={value}"
-
-
-def quoted(text: str) -> str:
-    """`text` as a quoted value that Hydra and OmegaConf take for exactly this text.
-
-    Both read backslashes as escapes only before a quote or an interpolation, so only those are
-    doubled.
-
-    >>> print(quoted("it's ${HOME}"))
-    'it\\'s \\${HOME}'
-    """
-    text = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)
-    return (
-        "'"
-        + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + (r"\'" if match[2] else ""), text)
-        + "'"
-    )

@@ -17,7 +17,6 @@ import regex
 from harness import corpora
 from harness.common import registry
 from harness.common.cards import PatternCard
-from harness.common.configuration import HarnessConfig, LimitsConfig
 from harness.common.errors import Refusal
 from harness.common.escape import terminal_text
 from harness.common.outputs import files_at
@@ -48,6 +47,7 @@ from harness.runs.cells import (
     without_idle_threads,
 )
 from harness.runs.compose import Config, compose, dated
+from harness.runs.overrides import HarnessConfig, LimitsConfig
 from harness.runs.selected import check_parameters, chosen_counter, counter_of, variants_of
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak

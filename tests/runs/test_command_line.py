@@ -21,12 +21,11 @@ from workbench import cases_beside, cells, first_fast
 
 from harness import __main__
 from harness.common import registry
-from harness.common.configuration import HarnessConfig, LimitsConfig
 from harness.common.errors import USAGE, Refusal
 from harness.measure.process import WorkerLimits
 from harness.runs import plan
-from harness.runs.compose import compose, quoted
-from harness.runs.keywords import overrides_of
+from harness.runs.compose import compose
+from harness.runs.overrides import HarnessConfig, LimitsConfig, overrides_of, quoted
 from harness.runs.plan import planned, redacted_override
 
 MEANT_IN_QUOTES = ("'", '"', "\\", "${", "$", "}", ",", "a")

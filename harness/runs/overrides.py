@@ -1,0 +1,250 @@
+"""The overrides of the command line: which exist, and a check of each before Hydra composes, which
+answers an unknown name with those that exist.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import fields
+
+from harness.common import registry
+from harness.common.errors import Refusal
+from harness.common.targets import own_target
+from harness.common.units import did_you_mean
+
+HELP = "see python -m harness --help all"
+GROUPS = tuple(registry.KINDS)
+NESTED = ("variant.params", "counting.params", "data.source", "vocab_size_at_most")
+"""What holds keys that depend on a card."""
+# Values that are text, not Hydra's language: quoted before it parses.
+LITERAL = (
+    "extend",
+    "seeds",
+    "protected",
+    "save",
+    "certificate",
+    "results",
+    "data.path",
+    "data.column",
+    "pattern.regex",
+)
+LISTS = (*LITERAL, "special_tokens", "variants")
+
+
+@dataclass
+class LimitsConfig:
+    """The limits of one measured process: seconds of wall time, memory of its whole group."""
+
+    wall: float | None = None
+    memory: str | None = None
+
+
+@dataclass
+class FirstStageConfig:
+    """The stage before, where a command has two: its pattern, and its size (None: half of the
+    whole).
+    """
+
+    pattern: str | None = None
+    vocab_size: int | None = None
+
+
+@dataclass
+class HarnessConfig:
+    """Everything that `python -m harness` understands; Hydra checks the types."""
+
+    variant: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    counting: dict[str, Any] = field(default_factory=dict)
+    pattern: dict[str, Any] = field(default_factory=dict)
+    measure: dict[str, Any] = field(default_factory=dict)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    first_stage: FirstStageConfig = field(default_factory=FirstStageConfig)
+    variants: list[str] | None = None
+    vocab_size: int | None = None
+    vocab_size_at_most: dict[str, int] = field(default_factory=dict)
+    special_tokens: list[str] | None = None
+    tie_break: str = "greatest_bytes"
+    min_count: int = 1
+    extend: str | None = None
+    inherited: str = "kept"
+    seeds: str = "none"
+    veto: str = "none"
+    protected: str = "none"
+    errors: str = "strict"
+    threads: Any = 1
+    interpreter: str | None = None
+    repeat: int | None = None
+    seed: int = 0
+    instances: int = 0
+    save: str | None = None
+    certificate: str | None = None
+    results: str = "results/local"
+    plan: bool = False
+    profile: str = "none"
+    tokens: bool = False
+    rerun: bool = False
+    overwrite: bool = False
+    concurrent: bool = False
+
+
+def keys_of(section: str, kind: Any) -> list[str]:
+    """The keys of a section; those of the whole have no section before them."""
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+    else:
+        names = [field.encode_name for field in fields(kind)]
+    return [f"{section}.{name}".lstrip(".") for name in names]
+
+
+PLAIN_KEYS = keys_of("", HarnessConfig)
+SECTIONS = {**registry.KINDS, "limits": LimitsConfig, "first_stage": FirstStageConfig}
+KEYS = [*PLAIN_KEYS, *(key for name, kind in SECTIONS.items() for key in keys_of(name, kind))]
+"""Every key that an override may have, but for those in NESTED."""
+
+
+def check_override(argument: str, sweep: bool) -> None:
+    """Refuse an override whose key or card does not exist, with what may have been meant."""
+    check_form(argument)
+    key, _, value = argument.partition("=")
+    if key in GROUPS:
+        check_card(key, value, sweep)
+    elif key not in KEYS and not key.startswith(tuple(f"{name}." for name in NESTED)):
+        if f"data.{key}" in KEYS:
+            raise Refusal(f"unknown override {key!r}; did you mean data.{key}?")
+        raise Refusal(registry.unknown("override", key, KEYS))
+    else:
+        check_value(key, value, sweep)
+
+
+def check_form(argument: str) -> None:
+    """Refuse what is not NAME=VALUE."""
+    if argument.startswith("-"):
+        name = argument.lstrip("-").replace("-", "_").partition("=")[0]
+        meant = did_you_mean(name, [f"{key}=VALUE" for key in PLAIN_KEYS])
+        raise Refusal(f"unknown option {argument};{meant} {HELP}")
+    if argument.startswith(("~", "hydra.", "hydra/", "hydra=")):
+        raise Refusal(f"{argument}: Hydra only composes here; set another value or leave it out")
+    if "=" not in argument:
+        raise Refusal(f"{argument!r} is not of the form NAME=VALUE; {guess(argument) or HELP}")
+
+
+def check_card(group: str, value: str, sweep: bool) -> None:
+    """Refuse the name of a card that does not exist; a pattern of names is Hydra's."""
+    is_several = value.startswith("[") or (group == "variant" and "," in value and not sweep)
+    if is_several and group != "experiment":
+        several = "variants=A,B" if group == "variant" else f"-m {group}=A,B"
+        raise Refusal(f"{group} is one name; for several use {several}")
+
+    existing = registry.names(group)
+    names = [value] if Path(value).is_file() else list(map(str.strip, value.split(",")))
+    is_glob = re.search(r"[(\[{}'\"]", value) is not None
+    for name in () if is_glob else names:
+        if name in existing:
+            continue
+        if group == "data" and looks_like_a_file(name):
+            setting = shlex.quote(f"data.path={name}")
+            raise Refusal(f"unknown data set {name!r}; for a file set {setting}")
+        raise Refusal(registry.unknown(group, name, existing))
+
+
+def check_value(key: str, value: str, sweep: bool) -> None:
+    """Refuse no variant, no list of special tokens, and a number with commas."""
+    argument = f"{key}={value}"
+    if argument in ("variants=", "variants=[]"):
+        raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
+    if argument == "special_tokens=null":
+        advice = "set 'special_tokens=[]' for no special tokens"
+        raise Refusal(f"{argument} is not a list; {advice}")
+    if key == "special_tokens" and "," in value and not value.startswith("["):
+        one = f"special_tokens=['{value}']"
+        raise Refusal(f'set "special_tokens=[{value}]" for several tokens, or "{one}" for one')
+
+    is_grouped = re.fullmatch(r"[1-9]\d{0,2}(,\d{3})+", value) is not None
+    if is_grouped and key not in LISTS and (not sweep or ",0" in value):
+        raise Refusal(f"{argument} is several numbers; did you mean {argument.replace(',', '_')}?")
+
+
+def looks_like_a_file(name: str) -> bool:
+    """Whether a name that no card has is a file's: names of cards have neither a slash nor a
+    suffix.
+
+    >>> [looks_like_a_file(name) for name in ("book.txt", "texts/book", "stdlib", "mine:train")]
+    [True, True, False, False]
+    """
+    return "/" in name or bool(Path(name).suffix) or Path(name).exists()
+
+
+def guess(argument: str) -> str:
+    """Return the override that somebody means who leaves out NAME=; empty if that cannot be
+    guessed.
+    """
+    for group in GROUPS:
+        if argument in registry.names(group):
+            return f"did you mean {group}={argument}?"
+    if target := own_target(argument):
+        return f"did you mean variants={target}?"
+    if looks_like_a_file(argument):
+        return f"did you mean {shlex.quote(f'data.path={argument}')}?"
+    return did_you_mean(argument, [*(f"{key}=VALUE" for key in PLAIN_KEYS), "--help"]).strip()
+
+
+# Keyword arguments of Python
+
+UNQUOTED = re.compile(r"[\w./:+%@-]+")  # text that Hydra's language does not take for anything else
+
+
+def overrides_of(keywords: Mapping[str, Any]) -> list[str]:
+    """The overrides of keyword arguments in Python: `data_path="book.txt"` is `data.path=book.txt`.
+
+    >>> overrides_of({"variants": ["heap", "flat"], "data_path": "a book.txt", "limits_wall": 60, "save": None})
+    ['variants=[heap,flat]', 'data.path=a book.txt', 'limits.wall=60', 'save=null']
+    """
+    keyed = {override_key(name): value for name, value in keywords.items()}
+    return [f"{key}={override_value(key, value)}" for key, value in keyed.items()]
+
+
+def override_key(name: str) -> str:
+    """The key of a keyword, which has an underscore for each dot."""
+    for section in (*NESTED, *SECTIONS):
+        before = f"{section.replace('.', '_')}_"
+        if name not in PLAIN_KEYS and name.startswith(before):
+            return f"{section}.{name.removeprefix(before)}"
+    return name
+
+
+def override_value(key: str, value: Any, *, in_list: bool = False) -> str:
+    """The value as the command line has it; lists that are taken literally know quotes of either
+    kind alone.
+    """
+    if isinstance(value, list | tuple):
+        return f"[{','.join(override_value(key, item, in_list=True) for item in value)}]"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    text, literal = str(value), key in (*LITERAL, "special_tokens")
+    if UNQUOTED.fullmatch(text) or (literal and not in_list):
+        return text
+    mark = "'" if "'" not in text else '"'
+    return f"{mark}{text}{mark}" if literal else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """`text` as a quoted value that Hydra and OmegaConf take for exactly this text.
+
+    Both read backslashes as escapes only before a quote or an interpolation, so only those are
+    doubled.
+
+    >>> print(quoted("it's ${HOME}"))
+    'it\\'s \\${HOME}'
+    """
+    text = re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
+    text = re.sub(r"(\\*)'", r"\1\1\\'", text)
+    text = re.sub(r"(\\*)\Z", r"\1\1", text, count=1)
+    return f"'{text}'"
