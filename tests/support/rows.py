@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,6 +19,8 @@ import tomllib
 from fetched import PACK
 
 from variants.contract import Merge
+
+TESTS = Path(__file__).resolve().parents[1]
 
 
 def rows_beside(test: str, name: str) -> list[Any]:
@@ -41,6 +44,20 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
             assert len(case) <= len(columns), case
             rows.append({**table, **dict(zip(columns, case, strict=False))})
     return [{**content.get("every", {}), **row} for row in rows]
+
+
+def abridged(text: str, expected: str) -> str:
+    """What is expected, if it is the text: a line `...` is any lines. Else the text, which the row gets
+    if the environment has REWRITE, so that a person can review the difference.
+    """
+    parts = map(re.escape, expected.split("...\n"))
+    if re.fullmatch(r"(?:.*\n)*?".join(parts), text):
+        return expected
+
+    for path in TESTS.rglob("*.toml") if "REWRITE" in os.environ else ():
+        rows = path.read_text(encoding="utf-8")
+        path.write_text(rows.replace(f"\n{expected}'''", f"\n{text}'''"), encoding="utf-8")
+    return text
 
 
 def merges_of(lines: Sequence[str]) -> list[Merge]:
