@@ -24,7 +24,7 @@ TOKENS = {
     "worker": 6_481,
     "common": 14_383,
     "measure": 10_116,
-    "corpora": 23_160,
+    "corpora": 22_320,
     "tokenizers": 24_435,
     "proof": 15_565,
     "records": 6_979,

@@ -1,23 +1,33 @@
-"""Counting a text where it is: in parts, by workers of Dask on this machine or of a cluster.
+"""Counting a text where it is: in parts, by processes of this machine or by workers of Dask.
 
 A worker counts a part and returns its words as a sorted run, which stays in the cache until all
 parts are counted; a part whose run is there is not counted again. Then this process merges the runs
 into one table. Files are on this machine or behind a URL that fsspec opens.
+
+Processes of this machine get their parts through pipes, so nobody else reaches them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
+import logging
+import multiprocessing
+import os
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any, BinaryIO
+from unittest import mock
 
 import regex
 
@@ -25,23 +35,23 @@ from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.printing import print_stderr
 from harness.common.progress import bar
-from harness.common.registry import at_least, parse_bytes
-from harness.common.units import bytes_text, count_text, counted_text
+from harness.common.units import bytes_text, count_text, counted_text, one_line
 from harness.corpora import local
-from harness.corpora.cluster import GROUP, line_of, workers
-from harness.corpora.files import BLOCK_BYTES, CorpusFile
-from harness.corpora.formats import Form, documents_in, form_of, is_url
+from harness.corpora.files import CorpusFile
+from harness.corpora.formats import Form, is_url
 from harness.corpora.local import Documents
 from harness.corpora.rows import RowReading
+from harness.measure.machine import usable_cores
 from harness.worker import exchange
-from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
+from variants.contract import Corpus, InvalidText, LeftOut, Unavailable
 from variants.counting import parts as counting
 
-Params = Mapping[str, Any]
+GROUP = "distributed"
 RUN = "run"  # the file of a part's words in its entry of the cache
-FORMAT = 8  # of a run in the cache; one of another format is not read
-SMALLEST_PART = 1 << 16
-SECONDS_BETWEEN_CHECKS = 0.1
+FORMAT = 9  # of a run in the cache; one of another format is not read
+PART_BYTES = 64_000_000
+SECONDS_TO_CONNECT = 20
+MOST_LOSSES = 10
 AGAIN = "run the same command again"
 STATES = (
     "ETag",
@@ -61,7 +71,7 @@ STATES = (
 def counted_table(
     card: Mapping[str, Any],
     corpus: Corpus,
-    params: Params,
+    scheduler: str | None,
     memory: int | None,
     file: CorpusFile | None,
     plan: bool,
@@ -69,11 +79,10 @@ def counted_table(
     """The table of a text's words, from the cache or counted now; `file` is the text if it is one
     local file.
     """
-    at_least("counting.params.workers", 1 if params["workers"] is None else params["workers"])
-    part_bytes = max(SMALLEST_PART, parse_bytes(params["part"], "counting.params.part"))
     text = text_of(card, corpus, file)
-    parts = divide(text, corpus, part_bytes)
-    label = f"{text.name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
+    parts = divide(text, corpus)
+    size = sum(part.size for part in parts)
+    label = f"{text.name}: {bytes_text(size)} in {counted_text(len(parts), 'part')}"
     key = cache.key_of(exchange.FORMAT, sorted(part.key for part in parts))
     if plan and cache.find("counts", key) is None:
         raise Refusal(
@@ -82,7 +91,7 @@ def counted_table(
 
     def make(folder: Path) -> dict[str, Any]:
         runs = f"parts/{key}"
-        facts = merge_parts(count(label, parts, params, memory, runs), folder)
+        facts = merge_parts(count(label, parts, scheduler, memory, runs), folder)
         shutil.rmtree(cache.folder(runs))
         return facts
 
@@ -93,22 +102,43 @@ def counted_table(
     return CorpusFile(text.name, table.path, bytes, sha256, table=True, of_text=True)
 
 
+def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) -> Documents:
+    """What is to be counted. Raises Refusal if its documents cannot be counted separately."""
+    if file is not None:
+        return Documents(file.name, [local_member(file.path)], [Form()], RowReading())
+
+    members = [
+        local_member(member) if isinstance(member, Path) else member
+        for member in local.members_of(card["path"], members_behind)
+    ]
+    text = local.documents_of(card, corpus.special_tokens, corpus.errors, members)
+    separator = text.separator
+    if separator and not counting.ends_a_part(separator, corpus.special_tokens):
+        needed = "counting them separately needs a special token there that no other can overlap"
+        raise Refusal(
+            f"{separator!r} is between the files, and {needed}; put such a token first in special_tokens"
+        )
+    return text
+
+
 def count(
-    label: str, parts: Sequence[Chunk], params: Params, memory: int | None, runs: str
+    label: str, parts: Sequence[Chunk], scheduler: str | None, memory: int | None, runs: str
 ) -> list[cache.Entry]:
     """Have the parts counted that have none of the entries `runs`; returns all of them. Raises Refusal
     if a part cannot be read.
     """
     entries = [entry for part in parts if (entry := cache.find(runs, part.key)) is not None]
     counted = {entry.path.name for entry in entries}
-    todo = [part for part in parts if part.key not in counted]
-    total, left = (sum(part.size for part in some) for some in (parts, todo))
+    left = {part.key: part for part in parts if part.key not in counted}
     print_stderr(f"counting {label}, {count_text(len(entries))} of them counted before")
-    with workers(params) as (client, replace_dead), bar("counting", total, "bytes") as show:
-        for part, result in run_tasks(client, replace_dead, todo, memory):
+
+    total = sum(part.size for part in parts)
+    done = total - sum(part.size for part in left.values())
+    with bar("counting", total, "bytes") as show:
+        for part, result in results(left, scheduler, memory):
             entries.append(cache.put(runs, part.key, result.write))
-            left -= part.size
-            show(total - left)
+            done += part.size
+            show(done)
     return entries
 
 
@@ -126,24 +156,12 @@ def merge_parts(entries: Sequence[cache.Entry], folder: Path) -> dict[str, Any]:
     return {**exchange.finish(folder), **totals}
 
 
-def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) -> Documents:
-    """What is to be counted. Raises Refusal if its documents cannot be counted separately."""
-    if file is not None:
-        members = members_anywhere(str(file.path))
-        return Documents(file.name, members, [Form()], RowReading())
-    text = local.documents_of(card, corpus.special_tokens, corpus.errors, members_anywhere)
-    separator = text.separator
-    if separator and not counting.ends_a_part(separator, corpus.special_tokens):
-        needed = "counting them separately needs a special token there that no other can overlap"
-        raise Refusal(
-            f"{separator!r} is between the files, and {needed}; put such a token first in special_tokens"
-        )
-    return text
+# Files here or behind a URL
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file of a corpus, here or behind a URL, as much of a `Path` as reading needs."""
+    """A file of a corpus, as much of a `Path` as reading needs."""
 
     address: str
     size: int
@@ -175,6 +193,11 @@ def member_at(address: str, info: Mapping[str, Any]) -> Member:
     )
 
 
+def local_member(path: Path) -> Member:
+    address = str(path.absolute())
+    return member_at(address, storage(address)[0].info(address))
+
+
 def storage(address: str) -> tuple[Any, str]:
     """The file system of a path or URL, its cache emptied, and the path in it."""
     fsspec = extra("fsspec", "counting=dask", GROUP)
@@ -183,19 +206,6 @@ def storage(address: str) -> tuple[Any, str]:
     system, path = fsspec.core.url_to_fs(address)
     system.invalidate_cache()
     return system, path
-
-
-def members_anywhere(path: Any) -> list[Member]:
-    """The files that data.path names, in order: of a list, a folder, a pattern, on this machine or
-    behind URLs.
-    """
-    members = []
-    for file in local.members_of(path, members_behind):
-        if isinstance(file, Path):
-            address = str(file.absolute())
-            file = member_at(address, storage(address)[0].info(address))
-        members.append(file)
-    return members
 
 
 def members_behind(url: str) -> list[Member]:
@@ -228,25 +238,35 @@ def unreadable(address: str, error: Exception) -> Refusal:
     """One sentence on why a file cannot be read."""
     if isinstance(error, (Refusal, Unavailable)):
         return Refusal(str(error), UNMEASURED)
-    why = f"{type(error).__name__}: {line_of(error)}"
-    return Refusal(
-        f"cannot read {address} ({why}); check its place and your credentials", UNMEASURED
-    )
+    advice = "check its place and your credentials"
+    return Refusal(f"cannot read {address} ({line_of(error)}); {advice}", UNMEASURED)
+
+
+def line_of(error: BaseException) -> str:
+    return one_line(f"{type(error).__name__}: {error}")[:300]
+
+
+# Parts
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A file, or a range of a plain text: from the first safe place at `first` or later to that at
+    """A file, or a range of a plain one: from the first safe place at `first` or later to that at
     `last` or later.
     """
 
-    member: Member
-    remark: str  # nothing if the bytes of the file are the text; such a file can be divided
+    text: Documents  # of this file alone
+    corpus: Corpus  # how to read it
     first: int
     last: int
-    corpus: Corpus  # how to read it
-    separator: str
-    reading: RowReading
+
+    def __str__(self) -> str:
+        return str(self.member)
+
+    @property
+    def member(self) -> Member:
+        (member,) = self.text.members
+        return member  # type: ignore[no-any-return]
 
     @property
     def size(self) -> int:
@@ -254,22 +274,39 @@ class Chunk:
 
     @property
     def key(self) -> str:
-        """A digest of all that its words depend on."""
-        everything = f"{FORMAT} {regex.__version__} {self!r}"
-        return hashlib.sha256(everything.encode(errors="surrogateescape")).hexdigest()
+        """The key of all that its words depend on."""
+        form, place = self.text.forms[0].remark, (self.first, self.last)
+        how = form, self.text.separator, repr(self.text.reading), repr(self.corpus)
+        return cache.key_of(FORMAT, regex.__version__, repr(self.member), place, how)
+
+    def bounds(self) -> tuple[int, int]:
+        """The safe places."""
+        size = self.member.size
+        with self.member.open() as file:
+            start, stop = (
+                counting.safe_place(self.corpus, file, size, place)
+                for place in (self.first, self.last)
+            )
+        return start, stop
+
+    def open(self, _: str = "rb") -> BinaryIO:
+        """The bytes of the range as a file."""
+        start, stop = self.bounds()
+        with self.member.open() as file:
+            file.seek(start)
+            return io.BytesIO(file.read(stop - start))
 
 
-def divide(text: Documents, corpus: Corpus, part_bytes: int) -> list[Chunk]:
-    """The parts of a text, the largest first; those of plain files are not much larger than
-    `part_bytes`.
+def divide(text: Documents, corpus: Corpus) -> list[Chunk]:
+    """The parts of a text, the largest first; those of plain files are hardly larger than
+    PART_BYTES.
     """
     parts = []
     for member, form in zip(text.members, text.forms, strict=True):
-        number = max(1, -(-member.size // part_bytes)) if form.is_plain else 1
+        number = max(1, -(-member.size // PART_BYTES)) if form.is_plain else 1
         bounds = [member.size * index // number for index in range(number + 1)]
-        for first, last in pairwise(bounds):
-            how = corpus, text.separator, text.reading
-            parts.append(Chunk(member, form.remark, first, last, *how))
+        file = replace(text, members=[member], forms=[form])
+        parts += [Chunk(file, corpus, first, last) for first, last in pairwise(bounds)]
     return sorted(parts, key=lambda part: -part.size)
 
 
@@ -289,89 +326,120 @@ class CountedPart:
 
 
 def count_part(part: Chunk, memory: int | None) -> CountedPart:
-    """Count a part. Raises Refusal, which names the part, if it cannot be read."""
+    """Count a part. Raises Refusal, which names the file, if it cannot be read."""
+    text, sizes = part.text, list[int]()
+    text = replace(text, reading=replace(text.reading))
+    start = 0
     try:
-        word_counts, facts = count_words(part, memory)
+        if text.forms[0].is_plain:
+            start, stop = part.bounds()
+            end = text.separator if stop == part.member.size else ""
+            text = replace(text, members=[part], separator=end)
+
+        def write(file: BinaryIO) -> None:
+            sizes.append(text.write(file)[0])
+
+        word_counts = counting.count_stream(part.corpus, write, memory)
         if not part.member.is_unchanged():
-            raise Refusal(f"{part.member} was changed while it was counted; {AGAIN}", UNMEASURED)
+            raise Refusal(f"{part} was changed while it was counted; {AGAIN}", UNMEASURED)
     except (InvalidText, LeftOut) as error:
-        error.path = f"{part.member}{part.remark}"
+        error.path, error.offset = f"{part}{text.forms[0].remark}", error.offset + start
         raise Refusal(str(error), UNMEASURED) from error
     except Exception as error:  # whatever the libraries of all the services raise
-        raise unreadable(part.member.address, error) from error
-    try:
-        return CountedPart(counting.sorted_run(word_counts), facts)
-    except OSError as error:
-        raise Refusal(f"{line_of(error)}; then {AGAIN}", UNMEASURED) from error
+        raise unreadable(str(part), error) from error
+
+    facts = {"bytes": sizes[0], "skipped": text.reading.skipped}
+    return CountedPart(counting.sorted_run(word_counts), facts)
 
 
-def count_words(part: Chunk, memory: int | None) -> tuple[WordCounts, dict[str, int]]:
-    """The words of a part, the bytes of its text and the rows that were left out. Raises what a
-    counter raises, and what reading the file raises.
-    """
-    corpus, member, reading = part.corpus, part.member, replace(part.reading)
-    form = form_of(member, reading.name) if part.remark else Form()
-    start = size = 0
-    with member.open() as file:
-        if part.remark:
-            documents = documents_in(member, file, reading, form)
-            end = part.separator
-        else:
-            places = part.first, part.last
-            start, stop = (counting.safe_place(corpus, file, member.size, at) for at in places)
-            documents = iter([blocks_between(file, start, stop)])
-            end = part.separator if stop == member.size else ""
-
-        def write(text: BinaryIO) -> None:
-            nonlocal size
-            for document in documents:
-                size += local.append(text, document, end.encode())
-
-        try:
-            word_counts = counting.count_stream(corpus, write, memory)
-        except (InvalidText, LeftOut) as error:
-            error.offset += start
-            raise
-    return word_counts, {"bytes": size, "skipped": reading.skipped}
+# Who does it
 
 
-def blocks_between(file: BinaryIO, start: int, stop: int) -> Iterator[bytes]:
-    """The bytes of a range. Of a file that became shorter, which has changed, what is left."""
-    file.seek(start)
-    while start < stop and (block := file.read(min(stop - start, BLOCK_BYTES))):
-        yield block
-        start += len(block)
-
-
-def run_tasks(
-    client: Any, replace_dead: Callable[[], None], parts: Sequence[Chunk], memory: int | None
+def results(
+    parts: Mapping[str, Chunk], scheduler: str | None, memory: int | None
 ) -> Iterator[tuple[Chunk, CountedPart]]:
     """Yield the parts with the results of `count_part`, in the order of finishing.
 
-    Raises Refusal if the scheduler is lost, a task raises it, or no worker can run a task.
+    Raises Refusal if a task raises it, if the scheduler is lost, or if no worker can run a task.
     """
-    as_completed = extra("distributed", "counting=dask", GROUP).as_completed
-    futures = {client.submit(count_part, part, memory, pure=False): part for part in parts}
-    results = as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
+    left, losses = dict(parts), 0
+    while left:
+        with workers(scheduler) as executor:
+            futures = {executor.submit(count_part, part, memory): key for key, part in left.items()}
+            try:
+                for future in as_completed(futures):
+                    key = futures.pop(future)
+                    counted = future.result()
+                    yield left.pop(key), counted
+                    losses = 0
+            except BrokenProcessPool as error:
+                losses += 1
+                if losses > MOST_LOSSES:
+                    advice = "they need memory for a table of words, set counting.memory=1GB"
+                    raise Refusal(f"all workers are lost; {advice}", UNMEASURED) from error
+                print_stderr("a worker was lost; what was not sent is counted again")
+            except CancelledError as error:
+                what = "the scheduler was lost; the words of counted parts are kept"
+                raise Refusal(f"{what}, {AGAIN}", UNMEASURED) from error
+            except Refusal:
+                raise
+            except Exception as error:  # whatever happens to a task of a cluster
+                needs = f"workers need this version of bpe-harness, memory and room; then {AGAIN}"
+                what = f"a worker cannot count a part ({line_of(error)})"
+                raise Refusal(f"{what}; {needs}", UNMEASURED) from error
+
+
+@contextlib.contextmanager
+def workers(scheduler: str | None) -> Iterator[Executor]:
+    """Processes of this machine, or the workers of a scheduler."""
+    if scheduler is not None:
+        with client_of(scheduler) as client:
+            yield client.get_executor(pure=False)
+        return
+
+    others = multiprocessing.active_children()
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(usable_cores(), context, initializer=begin)
     try:
-        while futures:
-            for future, result in results.next_batch(block=False):
-                # Not the status: it changes when the worker dies after its result has arrived.
-                if isinstance(result, CountedPart):
-                    yield futures.pop(future), result
-                elif isinstance(result, tuple) and isinstance(result[1], Refusal):
-                    raise Refusal(str(result[1]), UNMEASURED)
-                elif isinstance(result, tuple):
-                    why = f"a worker cannot do its task ({type(result[1]).__name__}: {line_of(result[1])})"
-                    advice = "workers need this version of bpe-harness and memory for a part"
-                    raise Refusal(f"{why}; {advice}, see counting.params.part", UNMEASURED)
-            if client.status not in ("running", "connecting"):
-                raise Refusal(
-                    f"the scheduler was lost; the words of counted parts are kept, {AGAIN}",
-                    UNMEASURED,
-                )
-            replace_dead()
-            time.sleep(SECONDS_BETWEEN_CHECKS)
+        with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):
+            pool.submit(int)  # starts the processes, which would import the script that is running
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            if process not in others:
+                process.kill()
+
+
+def begin() -> None:
+    """Have a worker process end with the one that started it, which alone heeds Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
+
+
+@contextlib.contextmanager
+def client_of(scheduler: str) -> Iterator[Any]:
+    """A client of a running scheduler of Dask's. Raises Refusal if it does not answer."""
+    distributed = extra("distributed", "counting.params.scheduler", GROUP)
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        client = distributed.Client(scheduler, timeout=SECONDS_TO_CONNECT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        advice = "set counting.params.scheduler=tcp://HOST:PORT of a running one, or omit it for workers here"
+        raise Refusal(
+            f"no scheduler answers at {scheduler} ({line_of(error)}); {advice}", UNMEASURED
+        ) from error
+    if not client.nthreads():
+        print_stderr(f"waiting for the first worker of {scheduler}")
+    try:
+        yield client
     finally:
         with contextlib.suppress(Exception):  # the scheduler may be gone
-            client.cancel(list(futures), force=True)
+            client.close(timeout=2)

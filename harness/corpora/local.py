@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import functools
 import glob
-import io
 import os
 import re
 import shutil
@@ -28,7 +27,6 @@ from harness.common.progress import Advance, bar
 from harness.common.values import split_list
 from harness.corpora.files import BLOCK_BYTES, TEXT, Part, check_readable, state_of
 from harness.corpora.formats import (
-    HEAD_BYTES,
     Form,
     documents_in,
     form_of,
@@ -46,14 +44,13 @@ DATASETS = r"/(dataset_info|dataset_dict|state)\.json$|/cache-[^/]*\.arrow$"
 File = TypeVar("File")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Documents:
     """The documents of a text, one after another, each as blocks of bytes, read as they are asked
     for.
 
     A row is a document, and so is a file without rows. `separator` joins them into one text, nothing
-    if there is one document. `name` is for records, the end of `whole_path`. `done` counts what was
-    read, of compressed files in their own bytes.
+    if there is one document. `name` is for records, the end of `whole_path`.
     """
 
     name: str
@@ -62,82 +59,65 @@ class Documents:
     reading: RowReading
     separator: str = ""
     whole_path: str = ""
-    done: int = 0
-    show: Advance = lambda *_: None
 
-    def __iter__(self) -> Iterator[Iterator[bytes]]:
-        states = self.states()
+    def files(self, show: Advance | None = None) -> Iterator[tuple[str, Iterator[Iterator[bytes]]]]:
+        """Of each file its name and its documents; `show` is called with the bytes that were read
+        of all files, compressed or not.
+        """
+        before = 0
         for member, form in zip(self.members, self.forms, strict=True):
-            yield from self.of(member, form)
-        self.check_unchanged(states)
+            with member.open("rb") as file:
+                documents = documents_in(member, file, self.reading, form)
+                yield (
+                    f"{member}{form.remark}",
+                    (self.blocks(document, file, before, show) for document in documents),
+                )
+                before += member.stat().st_size if show else 0
 
-    def of(self, member: Any, form: Form) -> Iterator[Iterator[bytes]]:
-        """The documents of one file."""
-        before = self.done
-        with member.open("rb") as file:
-            for document in documents_in(member, file, self.reading, form):
-                yield self.counted(document, file, before)
-
-    def counted(self, document: Iterator[bytes], file: IO[bytes], before: int) -> Iterator[bytes]:
-        is_seekable = file.seekable()
+    def blocks(
+        self, document: Iterator[bytes], file: IO[bytes], before: int, show: Advance | None
+    ) -> Iterator[bytes]:
         try:
             for block in document:
                 yield block
-                self.done = before + file.tell() if is_seekable else self.done + len(block)
-                self.show(self.done)
+                if show:
+                    show(before + file.tell())
         except OSError as error:
             raise Refusal(
                 f"cannot read {self.name} ({reason(error)}); make it readable", UNMEASURED
             ) from error
 
+    def read(self, show: Advance | None = None) -> Iterator[Iterator[bytes]]:
+        """Every document. Raises Refusal if a file changes in the meantime."""
+        states = self.states()
+        for _, documents in self.files(show):
+            yield from documents
+        self.check_unchanged(states)
+
+    def write(self, text: BinaryIO, show: Advance | None = None) -> tuple[int, list[Part]]:
+        """Write all documents as one text: each is followed by the separator unless it ends with it
+        or is empty. Returns the number of bytes, and where each file starts.
+        """
+        size, parts, end = 0, [], self.separator.encode()
+        for name, documents in self.files(show):
+            parts.append(Part(size, name))
+            for document in documents:
+                size += append(text, document, end)
+        return size, parts
+
     def size(self) -> int:
-        """The bytes of all files; 0 if that is unknown."""
-        return sum(member.stat().st_size for member in self.members if isinstance(member, Path))
+        """The bytes of all files."""
+        return sum(path.stat().st_size for path in self.members)
 
     def states(self) -> list[tuple[str, str]]:
         """Changes when a file does."""
-        return [(str(path), state_of(path)) for path in self.members if isinstance(path, Path)]
+        return [(str(path), state_of(path)) for path in self.members]
 
     def check_unchanged(self, states: list[tuple[str, str]]) -> None:
         """Raise Refusal if a file has another state now."""
         if self.states() != states:
             what = f"{self.name} was changed while it was read"
             raise Refusal(f"{what}; run the same again", UNMEASURED)
-
-
-class StandardInput:
-    """Standard input as a file whose start can be read twice, to see what it is. Raises Refusal if
-    nothing is piped into it.
-    """
-
-    def __init__(self) -> None:
-        if sys.stdin is None or sys.stdin.isatty():
-            raise Refusal("- reads standard input, and nothing is piped into it; run COMMAND | ...")
-        self.name = "standard input"
-        self.head = sys.stdin.buffer.read(HEAD_BYTES)
-
-    def __str__(self) -> str:
-        return self.name
-
-    def open(self, _: str) -> BinaryIO:
-        """Open it at its start, as often as nobody has read more than its first bytes."""
-        return io.BufferedReader(FromStart(self.head))
-
-
-class FromStart(io.RawIOBase):
-    """Standard input behind its first bytes, which were read before."""
-
-    def __init__(self, head: bytes) -> None:
-        self.left = head
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self.left[: len(buffer)] or sys.stdin.buffer.read(len(buffer))
-        self.left = self.left[len(block) :]
-        buffer[: len(block)] = block
-        return len(block)
 
 
 def local_corpus(
@@ -150,32 +130,32 @@ def local_corpus(
     changes: each document (a file, or a row) is followed by the first special token unless it ends
     with it or is empty.
     """
+    text = documents_of(card, special_tokens, errors)
+    if text.separator or not text.forms[0].is_plain:
+        return text.name, *assemble(text), text.whole_path
     is_piped = card["path"] == "-"
-    find = (lambda _: [spooled("-")]) if is_piped else None
-    text = documents_of(card, special_tokens, errors, find)
-    parts: tuple[Part, ...] = ()
-    if is_piped:
-        text.name, text.whole_path, parts = "stdin", "", (Part(0, "standard input"),)
-    if not text.separator and text.forms[0].is_plain:
-        return text.name, text.members[0], parts, text.whole_path
-    return text.name, *assemble(text), text.whole_path
+    parts = (Part(0, "standard input"),) if is_piped else ()
+    return text.name, text.members[0], parts, text.whole_path
 
 
 def documents_of(
     card: Mapping[str, Any],
     special_tokens: Sequence[str],
     errors: str | None = "strict",
-    find: Callable[[Any], list[Any]] | None = None,
+    members: Sequence[Any] | None = None,
 ) -> Documents:
-    """The files that data.path names, or that `find` finds for it. Raises Refusal if one cannot be
-    read, for a column of plain text, and for several documents without a special token.
+    """The files that data.path names, or these. Raises Refusal if one cannot be read, for a column
+    of plain text, and for several documents without a special token.
     """
     path = card["path"]
-    members = (find or members_of)(path)
+    if members is None:
+        members = members_of(path)
     reading = RowReading(card.get("column"), bool(card.get("skip_nulls")), errors)
     forms = [form_of(member, reading.name) for member in members]
     report_resembling(members, forms)
     separator = separator_of(path, forms, reading, special_tokens)
+    if path == "-":
+        return Documents("stdin", members, forms, reading, separator)
     name, whole_path = name_of(path, members), path_text(path, members)
     return Documents(name, members, forms, reading, separator, whole_path)
 
@@ -184,7 +164,7 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> l
     """The files that `path` names, in order. Raises Refusal if there are none, or one cannot be
     read.
     """
-    members = named_files(path, behind)
+    members = [spooled("-")] if path == "-" else named_files(path, behind)
     for member in members:
         if isinstance(member, Path):
             check_readable(member)
@@ -341,37 +321,28 @@ def is_list(text: str) -> bool:
     return text.startswith("[") and text.endswith("]") and not os.path.lexists(text)
 
 
-def assemble(documents: Documents) -> tuple[Path, tuple[Part, ...]]:
+def assemble(text: Documents) -> tuple[Path, tuple[Part, ...]]:
     """One file of these files and its parts, made again if one of them has changed.
 
     Raises Refusal, and leaves nothing, if one cannot be read or the cache has no room.
     """
-    states = documents.states()
+    states, reading = text.states(), text.reading
 
     def make(folder: Path) -> list[Any]:
-        parts = join(documents, folder / TEXT)
-        documents.check_unchanged(states)
-        return [documents.reading.skipped, parts]
+        with (
+            bar(f"reading {text.name}", text.size(), "bytes") as show,
+            (folder / TEXT).open("wb") as file,
+        ):
+            _, parts = text.write(file, show)
+        text.check_unchanged(states)
+        return [reading.skipped, parts]
 
-    reading = documents.reading
     how = reading.column, reading.skip_nulls, reading.errors == "replace"
-    key = cache.key_of(states, documents.separator, how)
+    key = cache.key_of(states, text.separator, how)
     entry = cache.kept("texts", key, make)
     reading.skipped, parts = entry.facts
     reading.report()
     return entry.path / TEXT, tuple(Part(*part) for part in parts)
-
-
-def join(documents: Documents, path: Path) -> list[tuple[int, str]]:
-    """Write the documents of all files into one; returns where each file starts, and its name."""
-    end, parts = documents.separator.encode(), []
-    label = f"reading {documents.name}"
-    with bar(label, documents.size(), "bytes") as documents.show, path.open("wb") as text:
-        for member, form in zip(documents.members, documents.forms, strict=True):
-            parts.append((text.tell(), f"{member}{form.remark}"))
-            for document in documents.of(member, form):
-                append(text, document, end)
-    return parts
 
 
 def append(text: BinaryIO, document: Iterator[bytes], end: bytes) -> int:

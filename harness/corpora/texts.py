@@ -22,7 +22,7 @@ from harness.corpora import inputs_of, prepare
 from harness.corpora.cards import card_of
 from harness.corpora.files import CorpusFile
 from harness.corpora.formats import Form
-from harness.corpora.local import Documents, StandardInput, documents_of
+from harness.corpora.local import Documents, documents_of
 from harness.corpora.rows import RowReading
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -84,7 +84,7 @@ def is_name(text: str) -> bool:
 
 def blocks(file: CorpusFile) -> Iterator[bytes]:
     """A plain text in blocks. Raises Refusal if it cannot be read."""
-    return chain.from_iterable(plain(file))
+    return chain.from_iterable(plain(file).read())
 
 
 def plain(file: CorpusFile) -> Documents:
@@ -94,17 +94,18 @@ def plain(file: CorpusFile) -> Documents:
 @contextlib.contextmanager
 def documents(
     source: Source, settings: Sequence[str] = (), *, progress: bool = False
-) -> Iterator[Documents]:
+) -> Iterator[Iterator[Iterator[bytes]]]:
     """The documents of a data set or of a path, with a bar if `progress` is true.
 
-    Nothing is copied, and memory is that of a block or of a row. Raises Refusal as `text` does.
+    Files are not copied, and memory is that of a block or of a row. Raises Refusal as `text` does.
     """
     found = found_documents(card_named(source, settings))
     with contextlib.ExitStack() as opened:
+        show = None
         if progress:
-            size = found.size()
-            found.show = opened.enter_context(bar(f"encoding {found.name}", size, "bytes"))
-        yield found
+            shown = bar(f"encoding {found.name}", found.size(), "bytes")
+            show = opened.enter_context(shown)
+        yield found.read(show)
     found.reading.report()
 
 
@@ -124,5 +125,4 @@ def found_documents(card: Mapping[str, Any]) -> Documents:
     path = card["path"]
     if path is None or any(card[key] is not None for key in SLICE):
         return plain(text_of(card))
-    find = (lambda _: [StandardInput()]) if path == "-" else None
-    return documents_of(card, ["any"], None, find)
+    return documents_of(card, ["any"], None)

@@ -347,7 +347,8 @@ def counted_by_an_engine(config: Config, reading: Corpus) -> CorpusFile:
         file = corpora.prepare(card, reading.special_tokens)
         if file.table:
             refuse_ignored(file.name, config, ["counting"])
-    return counted_table(card, reading, counting.params, memory, file, config.values.plan)
+    scheduler = counting.params["scheduler"]
+    return counted_table(card, reading, scheduler, memory, file, config.values.plan)
 
 
 def refuse_ignored(name: str, config: Config, keys: Sequence[str]) -> None:

@@ -4,10 +4,8 @@ wherever files are.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import datetime
-import http.client
+import multiprocessing
 import os
 import random
 import resource
@@ -16,8 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,15 +33,16 @@ from scanned_texts import COMPILED, random_content
 from workbench import cells, wait_until
 
 from harness.common.errors import Refusal
-from harness.corpora import cluster, dask, local
+from harness.corpora import dask, local
 from harness.corpora.cards import card_of
+from harness.measure.machine import usable_cores
 from harness.worker import exchange
 from variants.contract import Corpus, InvalidText
 from variants.counting.native import native
 from variants.counting.pretokenize import serial
 
 OWN_PATTERN = r"\w+|\W"  # not compiled in
-NO_SCHEDULER = "tls://127.0.0.1:9"
+NO_SCHEDULER = "tcp://127.0.0.1:9"
 INSTALLED = find_spec("distributed") is not None and find_spec("cryptography") is not None
 pytestmark = pytest.mark.skipif(
     not INSTALLED, reason="pip install -e '.[distributed]' has distributed, cryptography and fsspec"
@@ -52,15 +50,19 @@ pytestmark = pytest.mark.skipif(
 
 
 def count(
-    path: Any, part: object = "1MiB", scheduler: str = "", like: Path | None = None, **how: Any
+    path: Any,
+    part: int = 1 << 20,
+    scheduler: str | None = None,
+    like: Path | None = None,
+    **how: Any,
 ) -> dict[bytes, int]:
-    """The words of what data.path names, counted again by two workers, or those of a scheduler; its
-    text must be as long as the file `like`.
+    """The words of what data.path names, counted again in parts of so many bytes; its text must be
+    as long as the file `like`.
     """
     corpus = Corpus("", **{"special_tokens": (END,), **how})
-    params = {"scheduler": scheduler or None, "workers": 2, "part": part}
     card = {"path": str(path), "skip_nulls": True}
-    table = dask.counted_table(card, corpus, params, None, None, False)
+    with mock.patch.object(dask, "PART_BYTES", part):
+        table = dask.counted_table(card, corpus, scheduler, None, None, False)
     assert like is None or table.bytes == like.stat().st_size
     words = dict(exchange.read_words(table.path)[0])
     shutil.rmtree(table.path)  # or the next would take these words
@@ -68,16 +70,15 @@ def count(
 
 
 def count_here(
-    path: Any, part: object = "1MiB", before: Callable[[], object] = bool, **how: Any
+    path: Any, part: int = 1 << 20, before: Callable[[], object] = bool, **how: Any
 ) -> dict[bytes, int]:
-    """The same by tasks in this process; `before` is called when the text has been divided."""
+    """The same in this process; `before` is called when the text has been divided."""
 
-    def run_tasks(_: Any, __: Any, parts: Sequence[Any], memory: int | None) -> Iterator[Any]:
+    def results(parts: Mapping[str, Any], _: Any, memory: int | None) -> Iterator[Any]:
         before()
-        return ((part, dask.count_part(part, memory)) for part in parts)
+        return ((part, dask.count_part(part, memory)) for part in parts.values())
 
-    nobody = contextlib.nullcontext((None, None))
-    with mock.patch.multiple(dask, workers=lambda _: nobody, run_tasks=run_tasks, SMALLEST_PART=1):
+    with mock.patch.object(dask, "results", results):
         return count(path, part, **how)
 
 
@@ -179,114 +180,16 @@ def test_unreadable_file_is_named(tmp_path: Path, row: dict[str, Any]) -> None:
     assert row["refused"] in str(refused.value)
 
 
-def test_dask_that_is_not_installed_is_named(book: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(Refusal, match=r"counting=dask needs distributed, .*\[distributed\]"):
-        cells("counting=dask", book, "vocab_size=300")
-
-
-def security() -> Any:
-    """Another certificate each time."""
-    return import_module("distributed").Security.temporary()
-
-
-def ports_of(*processes: psutil.Process) -> set[tuple[str, int]]:
-    """The addresses that these processes listen on."""
-    connections = [each for process in processes for each in process.net_connections("inet")]
-    return {tuple(each.laddr) for each in connections if each.status == psutil.CONN_LISTEN}
-
-
-def answered(port: tuple[str, int], key: Any) -> list[str]:
-    """The ways in which this port answers somebody with this key."""
-    distributed = import_module("distributed")
-    place = f"{port[0]}:{port[1]}"
-
-    async def identity(address: str, **security: Any) -> object:
-        async with distributed.rpc(address, timeout=1, **security) as node:
-            return await node.identity()
-
-    tls = key.get_connection_args("client")
-    ways: dict[str, Callable[[], object]] = {
-        "TCP": lambda: asyncio.run(identity(f"tcp://{place}")),
-        "TLS": lambda: asyncio.run(identity(f"tls://{place}", connection_args=tls)),
-        "HTTP": lambda: urllib.request.urlopen(f"http://{place}/health", timeout=1),
-    }
-    answers = []
-    for way, ask in ways.items():
-        with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
-            ask()
-            answers.append(way)
-    return answers
-
-
-def test_scheduler_answers_nobody_without_the_key_of_the_run() -> None:
-    before, key = ports_of(psutil.Process()), security()
-    with cluster.scheduler_here(key) as address:
-        (port,) = ports_of(psutil.Process()) - before
-        assert address == f"tls://127.0.0.1:{port[1]}"
-        assert answered(port, security()) == []
-        assert answered(port, key) == ["TLS"]
-
-
-def test_scheduler_of_yours_is_asked_with_the_certificate_of_the_configuration(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("module", "needed"),
+    [("distributed", "counting.params.scheduler"), ("fsspec", "counting=dask")],
+)
+def test_what_is_not_installed_is_named(
+    book: str, monkeypatch: pytest.MonkeyPatch, module: str, needed: str
 ) -> None:
-    monkeypatch.setattr(cluster, "SECONDS_TO_CONNECT", 1)
-    key = security()
-    tls = {
-        "ca-file": key.tls_ca_file,
-        "client.cert": key.tls_client_cert,
-        "client.key": key.tls_client_key,
-    }
-    with cluster.scheduler_here(key) as address:
-        params = {"scheduler": address, "workers": None}
-        with (
-            pytest.raises(Refusal, match=rf"no scheduler answers at {address} \(TLS expects"),
-            cluster.workers(params),
-        ):
-            pass
-        with (
-            import_module("dask").config.set(
-                {f"distributed.comm.tls.{name}": tls[name] for name in tls}
-            ),
-            cluster.workers(params) as (client, _),
-        ):
-            assert client.scheduler.address == address
-
-
-def workers_here() -> list[psutil.Process]:
-    """The workers that this process has started."""
-    workers = []
-    for child in psutil.Process().children():
-        with contextlib.suppress(psutil.Error):  # it has just ended
-            if "harness.corpora.cluster" in child.cmdline():
-                workers.append(child)
-    return workers
-
-
-def test_a_lost_worker_is_reported_and_one_that_never_starts_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with cluster.worker_processes(NO_SCHEDULER, security(), 1) as replace_dead:
-        wait_until(lambda: len(workers_here()) == 1, "a worker")
-        replace_dead()
-        assert capsys.readouterr().err == ""
-
-        workers_here()[0].kill()
-        while not (lost := capsys.readouterr().err):
-            replace_dead()
-    assert lost == "1 worker lost; what was not sent is counted again\n"
-
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(Refusal, match="workers cannot be started on this machine"):
-        replace_for_ever()
-
-
-def replace_for_ever() -> None:
-    with cluster.worker_processes(NO_SCHEDULER, security(), 1) as replace_dead:
-        while True:
-            replace_dead()
-            time.sleep(0.01)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(Refusal, match=rf"{needed} needs {module}, .*\[distributed\]"):
+        cells("counting=dask", book, "vocab_size=300", f"counting.params.scheduler={NO_SCHEDULER}")
 
 
 def with_dask(test: Any) -> Any:
@@ -326,29 +229,91 @@ def running_cluster() -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
+def listening(*processes: psutil.Process) -> list[Any]:
+    """What these processes listen on, for other processes."""
+    connections = [each for process in processes for each in process.net_connections("all")]
+    return [each.laddr for each in connections if each.status == psutil.CONN_LISTEN or each.laddr]
+
+
+@pytest.mark.slow
+def test_processes_of_this_machine_are_reached_by_nobody() -> None:
+    before = listening(psutil.Process())
+    with dask.workers(None) as executor:
+        assert executor.submit(abs, -1).result() == 1
+        children = psutil.Process().children(recursive=True)
+        assert len(children) >= usable_cores()
+        assert listening(psutil.Process(), *children) == before
+
+
+@pytest.mark.slow
+def test_processes_end_with_the_command() -> None:
+    script = "from harness.corpora.dask import workers\nwith workers(None) as pool:\n" + (
+        "    print(pool.submit(abs, -1).result(), flush=True)\n    input()"
+    )
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "1\n"
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+    assert children
+    wait_until(lambda: not any(child.is_running() for child in children), "their end")
+
+
+@pytest.mark.slow
+def test_workers_that_are_always_lost_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dask, "MOST_LOSSES", 1)
+    monkeypatch.setattr(dask, "begin", sys.exit)
+    (tmp_path / "a.txt").write_text("low")
+    with pytest.raises(Refusal, match="all workers are lost; they need memory"):
+        count(tmp_path / "a.txt")
+    assert "a worker was lost; what was not sent is counted again\n" in capsys.readouterr().err
+
+
 @with_dask
-def test_scheduler_and_workers_answer_nobody_without_the_key_of_the_run() -> None:
-    with cluster.workers({"scheduler": None, "workers": 2}) as (client, _):
-        client.wait_for_workers(2, timeout=60)
-        assert len(workers_here()) == 2
-        ports = ports_of(psutil.Process(), *workers_here())  # this process is the scheduler
-        assert len(ports) == 3
-        assert {host for host, _ in ports} == {"127.0.0.1"}
-        assert [answered(port, security()) for port in ports] == [[], [], []]
-        assert client.submit(abs, -1).result() == 1
+def test_scheduler_of_yours_is_asked_with_the_certificate_of_the_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    distributed = import_module("distributed")
+    monkeypatch.setattr(dask, "SECONDS_TO_CONNECT", 1)
+    key = distributed.Security.temporary()
+    tls = {
+        "ca-file": key.tls_ca_file,
+        "client.cert": key.tls_client_cert,
+        "client.key": key.tls_client_key,
+    }
+    with distributed.LocalCluster(
+        n_workers=0, host="127.0.0.1", security=key, dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+        with (
+            pytest.raises(Refusal, match=rf"no scheduler answers at {address} \(.*TLS expects"),
+            dask.client_of(address),
+        ):
+            pass
+        with (
+            import_module("dask").config.set(
+                {f"distributed.comm.tls.{name}": tls[name] for name in tls}
+            ),
+            dask.client_of(address) as client,
+        ):
+            assert client.scheduler.address == address
 
 
 @with_dask
 def test_scheduler_of_yours_that_does_not_answer_is_named(
     book: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "SECONDS_TO_CONNECT", 1)
+    monkeypatch.setattr(dask, "SECONDS_TO_CONNECT", 1)
     with pytest.raises(Refusal, match=r"no scheduler answers at tcp://127\.0\.0\.1:1"):
         count(book.removeprefix("data.path="), scheduler="tcp://127.0.0.1:1")
 
 
 @with_dask
-def test_killed_workers_change_no_count(texts: Path) -> None:
+def test_killed_workers_change_no_count(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(random_text(40_000_000), texts / "e.txt")
     want = native_words(local.local_corpus({"path": str(texts), "skip_nulls": True}, [END])[1])
     counted = threading.Event()
@@ -356,9 +321,9 @@ def test_killed_workers_change_no_count(texts: Path) -> None:
 
     def kill() -> None:
         while len(killed) < 6 and not counted.wait(0.7):
-            for worker in workers_here()[:1]:
+            for worker in multiprocessing.active_children()[:1]:
                 worker.kill()
-                killed.append(worker.pid)
+                killed.append(worker.pid or 0)
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -368,6 +333,7 @@ def test_killed_workers_change_no_count(texts: Path) -> None:
         counted.set()
         killer.join()
     assert killed
+    assert "a worker was lost; what was not sent is counted again" in capsys.readouterr().err
 
 
 @with_dask

@@ -258,17 +258,18 @@ def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (LONG, LONG),
         (b'{"text": "low"}\n' * 900, b"low" * 900),
         (b"SQLite format 3\0", "standard input is an SQLite database"),
-        (gzip.compress(LONG), "standard input is compressed; unpack what you pipe"),
+        (gzip.compress(LONG), LONG),
     ],
 )
 def test_first_bytes_decide_what_standard_input_is(
     content: bytes, expected: bytes | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    local.spooled.cache_clear()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     expects = pytest.raises(Refusal) if isinstance(expected, str) else contextlib.nullcontext()
     with expects as refused, documents("-") as found:
         assert b"".join(block for document in found for block in document) == expected
-    assert refused is None or str(refused.value).startswith(str(expected))
+    assert refused is None or str(expected) in str(refused.value)
 
 
 def test_the_standard_library_is_a_document_for_each_module(
@@ -297,9 +298,9 @@ def test_files_that_change_while_they_are_joined_are_refused(
     for path in paths:
         path.write_text("one")
 
-    def changing(*arguments: Any) -> None:
-        append(*arguments)
+    def changing(*arguments: Any) -> int:
         paths[0].write_text("another")
+        return append(*arguments)
 
     monkeypatch.setattr(local, "append", changing)
     assert refusal(paths).endswith("was changed while it was read; run the same again")
