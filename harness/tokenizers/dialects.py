@@ -1,9 +1,8 @@
-r"""Two dialects of regular expressions, and what of one means the same in the other.
+r"""Two dialects of regular expressions: what of one means the same in the other.
 
 Our patterns are written for Python's `regex`; tokenizers 0.x compiles them with Oniguruma's Ruby.
-What both read alike goes through unchanged. What they read differently becomes explicit classes, by
-a table, and any other escape of a letter is refused by name. Characters that are newer than the
-tables of Oniguruma stay different.
+Parts that both read alike stay, a table spells some others as explicit classes, and the rest is
+refused by name. Characters that are newer than the tables of Oniguruma stay different.
 """
 
 from __future__ import annotations
@@ -14,75 +13,95 @@ from typing import NamedTuple
 import regex
 
 WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"
-JOINERS, NUMBERS = "\u200c\u200d", "²³¹¼½¾"
+JOINERS, NUMBERS, HEXADECIMAL = "\u200c\u200d", "²³¹¼½¾", "0-9a-fA-F"
 
 
 class Dialect(NamedTuple):
-    """How one dialect is written in the other."""
+    """Who reads the rest differently, and how parts outside of sets and members of sets are spelled
+    in the other dialect.
+    """
 
-    flags: Mapping[str, str]
-    anchors: Mapping[str, str]
-    bare: Mapping[str, str]
-    """What is in a class that is written outside of a set, where it differs from `members`."""
+    reader: str
+    parts: Mapping[str, str]
     members: Mapping[str, str]
-    """What is in a class that is written in a set."""
-    nested: bool
-    """Whether a set may have another in it."""
-    operators: tuple[str, ...] = ()
-    """What joins two sets in one dialect only."""
+
+
+def with_negations(classes: Mapping[str, str]) -> dict[str, str]:
+    r"""The members of classes such as \w, and of \W; a hyphen behind a class would begin a range."""
+    members = {"-": r"\-"}
+    for name, positive in classes.items():
+        negated = name.replace("[:", "[:^") if name.startswith("[") else name.upper()
+        members |= {name: positive, negated: f"[^{positive}]"}
+    return members
 
 
 FROM_RUBY = Dialect(
-    flags={"i": "i", "m": "s"},
-    anchors={"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\A": r"\A"},
-    bare={r"\w": WORD + NUMBERS},
-    members={
-        r"\w": WORD,
-        r"\h": "0-9a-fA-F",
-        "[:word:]": WORD,
-        "[:alnum:]": r"\p{Alphabetic}\p{Nd}",
-        "[:digit:]": r"\p{Nd}",
-        "[:punct:]": r"\p{P}\p{S}",
+    "ours",
+    parts={
+        "$": "(?m:$)",
+        "^": "(?m:^)",
+        r"\Z": "$",
+        r"\z": r"\Z",
+        r"\A": r"\A",
+        "(?m:": "(?s:",
+        r"\w": f"[{WORD}{NUMBERS}]",
+        r"\W": f"[^{WORD}{NUMBERS}]",
+        r"\h": f"[{HEXADECIMAL}]",
+        r"\H": f"[^{HEXADECIMAL}]",
     },
-    nested=True,
+    members=with_negations(
+        {
+            r"\w": WORD,
+            r"\h": HEXADECIMAL,
+            "[:word:]": WORD,
+            "[:alnum:]": r"\p{Alphabetic}\p{Nd}",
+            "[:digit:]": r"\p{Nd}",
+            "[:punct:]": r"\p{P}\p{S}",
+        }
+    ),
 )
 TO_RUBY = Dialect(
-    flags={"i": "i", "s": "m"},
-    anchors={"$": r"\Z", "^": r"\A", r"\Z": r"\z", r"\A": r"\A", "(?m:$)": "$", "(?m:^)": "^"},
-    bare={},
-    members={
-        r"\w": WORD + JOINERS,
-        "[:word:]": WORD + JOINERS,
-        "[:alnum:]": r"\p{Alphabetic}0-9",
-        "[:digit:]": "0-9",
-        "[:punct:]": r"[\p{P}\p{S}&&[^\p{Alphabetic}]]",
+    "tokenizers",
+    parts={
+        "$": r"\Z",
+        "^": r"\A",
+        r"\Z": r"\z",
+        r"\A": r"\A",
+        "(?s:": "(?m:",
+        "(?m:$)": "$",
+        "(?m:^)": "^",
+        r"\w": f"[{WORD}{JOINERS}]",
+        r"\W": f"[^{WORD}{JOINERS}]",
     },
-    nested=False,
-    operators=("&&",),
+    members=with_negations(
+        {
+            r"\w": WORD + JOINERS,
+            "[:word:]": WORD + JOINERS,
+            "[:alnum:]": r"\p{Alphabetic}0-9",
+            "[:digit:]": "0-9",
+            "[:punct:]": r"[\p{P}\p{S}&&[^\p{Alphabetic}]]",
+        }
+    ),
 )
 OPERATORS = ("--", "||", "~~")
 """What joins two sets in version 1 of `regex`, and is literal in Oniguruma."""
-ALIKE = frozenset("dDsSnrtvfa")
-"""The letters of escapes that both read alike, in a set or not."""
-LETTERS_OR_MARKS = r"\\[pP]\{\^?[LM][a-z]?\}|\\[hH]"
-"""What they read differently without regard to case; \\p{L} alone is the same."""
-ANY_CASE = regex.compile(r"[\x00-@\[-`{-\x7f]|[a-hj-zA-HJ-Z]|[0-9]-[0-9]|\\[^a-zA-Z]|\\[dsnrtfv]")
-"""The members of a set that both read alike without regard to case."""
-LIGATURES = frozenset({"ss", "st", "ff", "fi", "fl"})
-"""Letters that Oniguruma finds in one character, such as ß, without regard to case."""
 
-ESCAPE = r"\\[pP]\{\^?[^{}]*\}|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
+ESCAPE = r"\\[pP]\{[^{}]*\}|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
 POSIX = r"\[:\^?\w+:\]"
-ONE = r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[^a-zA-Z]|\\[nrtfva]|[^\\\]])"
+SET = rf"(?<set>\[\^?\]?(?:{ESCAPE}|{POSIX}|(?&set)|[^\]\\])*\])"
+ONE = r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[^a-zA-Z]|\\[nrtfva]|[^\\\]\[])"
 MEMBER = regex.compile(rf"{POSIX}|{ONE}-{ONE}|{ESCAPE}|.", regex.S)
-GROUP = (
-    r"\(\?(?P<on>[a-zA-Z0-9]*)(?:-(?P<off>[a-z]+))?(?P<end>[:)])"
-    r"|\((?:\?(?:<?[=!]|[>#]|P?<\w+>))?(?P<odd>\?)?"
+# Both find the same letters for these without regard to case, if no two are a ligature such as ß.
+ANY_CASE = r"\(\?i:(?:(?!(?i:s[st]|f[fl]))[a-hj-zA-HJ-Z0-9' |]|\[[a-hj-zA-HJ-Z]+\])*\)"
+GROUP = r"\((?:\?(?:<?[=!]|[^():=!]*?[:>)])?)?"
+COUNTED_TWICE = r"\{[\d,]+\}\+|\{\d+\}\?"
+PART = regex.compile(rf"{SET}|{ANY_CASE}|\(\?m:[$^]\)|{GROUP}|{COUNTED_TWICE}|{ESCAPE}|.", regex.S)
+SAME_ESCAPE = (
+    r"\\[dDsSnrtvfa]|\\[^a-zA-Z0-9]|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"
+    r"|\\[pP]\{\^?(?!(?i:word|xdigit|is\w+|in\w+)\})\w+\}"
 )
-PROPERTY = regex.compile(r"\\[pP]\{\^?(?!(?i:word|xdigit|is\w+|in\w+)\})\w+\}")
-NESTED_SET = rf"(?P<set>\[\^?\]?(?:{ESCAPE}|{POSIX}|(?&set)|[^\]\\])*\])"
-FLAT_SET = rf"(?P<set>\[\^?\]?(?:{ESCAPE}|{POSIX}|[^\]\\])*\])"
-
+SAME = regex.compile(rf"{ANY_CASE}|\((?:\?(?:<?[=!]|[:>]))?|{SAME_ESCAPE}|[^\\(\[]", regex.S)
+SAME_MEMBER = regex.compile(rf"{POSIX}|{ONE}-{ONE}|{SAME_ESCAPE}|[^\\]", regex.S)
 NESTED = regex.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\[\\])*?(?:&&|\[)")
 """A set with another in it, or what two have in common."""
 
@@ -93,134 +112,47 @@ def to_ruby(pattern: str) -> str:
     >>> print(to_ruby(r"(?s:.+)$|[$^]\$|\w"))
     (?m:.+)\Z|[$^]\$|[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}‌‍]
     """
-    version = regex.match(r"\(\?V([01])\)", pattern)
-    if version is None:
-        return _Translation(TO_RUBY).of(pattern)
-    is_nested = version[1] == "1"
-    operators = OPERATORS if is_nested else TO_RUBY.operators
-    dialect = TO_RUBY._replace(nested=is_nested, operators=operators)
-    return _Translation(dialect).of(pattern[version.end() :])
+    expression = pattern.removeprefix("(?V1)")
+    return _translated(expression, TO_RUBY, is_nested=expression != pattern)
 
 
 def from_ruby(pattern: str) -> str:
     r"""A pattern of Oniguruma as `regex` reads it. Raises ValueError for what it cannot say.
 
-    >>> print(from_ruby(r"(?m:.+)\z|(?i:'s|$)|[\h]"))
-    (?s:.+)\Z|(?i:'s|(?m:$))|[0-9a-fA-F]
+    >>> print(from_ruby(r"(?m:.+)\z|(?i:'s|t)$|[\h]"))
+    (?s:.+)\Z|(?i:'s|t)(?m:$)|[0-9a-fA-F]
     """
-    expression = _Translation(FROM_RUBY).of(pattern)
-    if NESTED.search(expression) is None:
-        return expression
-    # Sets of sets, which Oniguruma always reads, are of version 1 in `regex`, as are more operators.
-    return "(?V1)" + _Translation(FROM_RUBY._replace(operators=OPERATORS)).of(pattern)
+    expression = _translated(pattern, FROM_RUBY, is_nested=True)
+    # Sets of sets, which Oniguruma always reads, are of version 1 in `regex`.
+    return f"(?V1){expression}" if NESTED.search(expression) else expression
 
 
-class _Translation:
-    def __init__(self, dialect: Dialect) -> None:
-        self.dialect = dialect
-        self.folds = [False]  # for each open group, whether case is disregarded in it
-        self.last_letter = ""
-
-    def of(self, pattern: str) -> str:
-        anchors = "|".join(map(regex.escape, sorted(self.dialect.anchors, key=len, reverse=True)))
-        one_set = NESTED_SET if self.dialect.nested else FLAT_SET
-        parts = regex.compile(rf"(?P<anchor>{anchors})|{one_set}|{GROUP}|{ESCAPE}|.", regex.S)
-        return "".join(map(self._part, parts.finditer(pattern)))
-
-    def _part(self, match: regex.Match[str]) -> str:
-        text, last_letter, self.last_letter = match[0], self.last_letter, ""
-        if match["anchor"]:
-            return self.dialect.anchors[text]
+def _translated(pattern: str, dialect: Dialect, is_nested: bool) -> str:
+    written = []
+    for match in PART.finditer(pattern):
+        part = match[0]
         if match["set"]:
-            return self._set(text)
-        if text.startswith("("):
-            return self._group(match)
-        if text == ")":
-            if len(self.folds) > 1:
-                self.folds.pop()
-            return text
-        if text.startswith("\\"):
-            return self._escape(text)
-        return self._literal(text, last_letter)
-
-    def _group(self, match: regex.Match[str]) -> str:
-        fold = self.folds[-1]
-        if match["odd"]:
-            raise self._wrong(f"the group {match.string[match.start() :][:4]}")
-        if match["end"] is None:
-            self.folds.append(fold)
-            return match[0].replace("(?P<", "(?<")
-
-        off = match["off"] or ""
-        for flag in match["on"] + off:
-            if flag not in self.dialect.flags:
-                raise self._wrong(f"the flag {flag}")
-        fold = "i" in match["on"] or (fold and "i" not in off)
-        if match["end"] == ":":
-            self.folds.append(fold)
-        elif match.start():
-            raise self._wrong(f"{match[0]} behind the beginning")
+            written.append(_set(part, dialect, is_nested))
+        elif part in dialect.parts or SAME.fullmatch(part):
+            written.append(dialect.parts.get(part, part))
         else:
-            self.folds[-1] = fold
-        return "".join(self.dialect.flags.get(letter, letter) for letter in match[0])
+            raise _differs(part, dialect)
+    return "".join(written)
 
-    def _escape(self, text: str) -> str:
-        """A class or another escape, outside of a set."""
-        negated = text[1].isupper()
-        name = text.lower() if negated else text
-        if self.folds[-1] and regex.match(LETTERS_OR_MARKS, text) and text != r"\p{L}":
-            raise self._wrong(f"{text} without regard to case")
-        members = self.dialect.bare.get(name) or self.dialect.members.get(name)
-        if members is not None:
-            written = f"[{'^' * negated}{members}]"
-            return f"(?-i:{written})" if self.folds[-1] else written
-        return self._same(text)
 
-    def _same(self, text: str) -> str:
-        """An escape that both read alike."""
-        letter = text[1]
-        is_property = PROPERTY.fullmatch(text) is not None
-        is_number = letter in "xu" and len(text) > 2
-        if not letter.isalpha() or letter in ALIKE or is_property or is_number:
-            return text
-        raise self._wrong(text)
+def _set(text: str, dialect: Dialect, is_nested: bool) -> str:
+    for operator in OPERATORS if is_nested else (*OPERATORS, "&&"):
+        if operator in text:
+            raise _differs(f"{operator} in a set", dialect)
 
-    def _literal(self, text: str, last_letter: str) -> str:
-        if self.folds[-1]:
-            letters = last_letter + text
-            is_odd = text.lower() != text.upper() and (not text.isascii() or text in "iI")
-            if is_odd or letters.lower() in LIGATURES:
-                raise self._wrong(f"{letters} without regard to case")
-            self.last_letter = text
-        return text
+    members = []
+    for member in MEMBER.findall(text[1:-1]):
+        is_known = member in dialect.members or SAME_MEMBER.fullmatch(member)
+        if not is_known or (member == "[" and not is_nested):
+            raise _differs(f"{member} in a set", dialect)
+        members.append(dialect.members.get(member, member))
+    return f"[{''.join(members)}]"
 
-    def _set(self, text: str) -> str:
-        """A set with its members; one in it is read as members, too."""
-        opening = "[^" if text.startswith("[^") else "["
-        members = MEMBER.findall(text[len(opening) : -1])
-        for operator in self.dialect.operators:
-            if operator in text:
-                raise self._wrong(f"{operator} in a set")
 
-        if self.folds[-1] and not all(map(ANY_CASE.fullmatch, members)):
-            raise self._wrong(f"{text} without regard to case")
-        return opening + "".join(map(self._member, members)) + "]"
-
-    def _member(self, member: str) -> str:
-        """A member of a set, such as a-z, a class or a letter."""
-        positive = member.replace("[:^", "[:")
-        if member.startswith("\\") and member[1].isupper():
-            positive = member.lower()
-        if (members := self.dialect.members.get(positive)) is not None:
-            return members if positive == member else f"[^{members}]"
-        if member.startswith("\\"):
-            return self._same(member)
-        if member.startswith("[:"):
-            return member
-        if member == "-":  # behind a class it would begin a range
-            return r"\-"
-        return member if self.dialect.nested else regex.sub(r"(?<!\\)\[", r"\[", member)
-
-    def _wrong(self, what: str) -> ValueError:
-        other = "ours" if self.dialect.flags is FROM_RUBY.flags else "tokenizers"
-        return ValueError(f"its pattern has {what}, which {other} reads differently")
+def _differs(what: str, dialect: Dialect) -> ValueError:
+    return ValueError(f"its pattern has {what}, which {dialect.reader} reads differently")

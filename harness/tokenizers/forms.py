@@ -188,7 +188,7 @@ class TokenizerJson(msgspec.Struct, kw_only=True):
     padding: Any = None
     added_tokens: list[_AddedToken] = []
     normalizer: PreTokenizer | None = None
-    pre_tokenizer: Any = None
+    pre_tokenizer: PreTokenizer | None = None
     post_processor: Any = None
     decoder: Any = None
     model: _Model
@@ -300,7 +300,7 @@ def read_roles(content: bytes, learned: Learned) -> dict[str, str]:
     return roles
 
 
-def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
+def _pre_tokenizer(pattern: str | None) -> Any:
     if pattern == GPT2_PATTERN:
         return {**BYTE_LEVEL, "use_regex": True}
     steps = [BYTE_LEVEL]

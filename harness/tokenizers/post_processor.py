@@ -7,18 +7,15 @@ another, with the ids of a cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Annotated, Any
 
 import msgspec
 from msgspec.structs import replace
 
-NewId = Callable[[int], int]
+NewId = Callable[[Any], Any]
 Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
-ADDING = ("BertProcessing", "RobertaProcessing", "TemplateProcessing")
-PROCESSORS = ("ByteLevel", *ADDING)
-"""The post-processors whose ids are known."""
 
 
 class Flags(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,70 +63,54 @@ class Around(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def names(self) -> list[str]:
         """What changes the ids that `tokenizers` gives for a text, by its name in the file."""
-        adds_tokens = any(kind in ADDING for kind in _types(self.post_processor))
-        names = ["post_processor"] if adds_tokens else []
+        names = ["post_processor"] if ids_in(self.post_processor) else []
         names += [name for name in ("truncation", "padding") if getattr(self, name) is not None]
         return names
 
     def check(self, vocab: Mapping[int, bytes]) -> None:
-        """Raises ValueError for an unknown post-processor, and for an id that no token has."""
-        for kind in _types(self.post_processor):
-            if kind not in PROCESSORS:
-                raise ValueError(f"its post_processor {kind} is unknown, and so are its ids")
+        """Raises ValueError for an id that no token has."""
         for number in self.ids():
             if not isinstance(number, int) or number not in vocab:
                 what = f"its post_processor or padding adds the id {number!r}"
                 raise ValueError(f"{what}, which no token has")
 
-    def ids(self) -> list[int]:
+    def ids(self) -> list[Any]:
         """The ids that it adds."""
-        found = list[int]()
-
-        def note(number: int) -> int:
-            found.append(number)
-            return number
-
-        self.moved(note)
-        return found
+        return ids_in([self.padding, self.post_processor])
 
     def moved(self, new_id: NewId) -> Around:
         """The same with other ids."""
-        padding, processor = _moved(self.padding, new_id), _moved(self.post_processor, new_id)
+        padding, processor = moved(self.padding, new_id), moved(self.post_processor, new_id)
         return replace(self, padding=padding, post_processor=processor)
 
 
 NOTHING_AROUND = Around()
 
 
-def _types(processor: Any) -> Iterator[Any]:
-    """The types of a post-processor and of those in it."""
-    if not isinstance(processor, dict):
-        return
-    parts = processor.get("processors")
-    if processor.get("type") != "Sequence" or not isinstance(parts, list):
-        yield processor.get("type")
-        return
-    for part in parts:
-        yield from _types(part)
+def ids_in(part: Any) -> list[Any]:
+    """The ids in a part of the file."""
+    found = list[Any]()
+    moved(part, found.append)
+    return found
 
 
-def _moved(part: Any, new_id: NewId) -> Any:
+def moved(part: Any, new_id: NewId) -> Any:
     """A part of the file whose ids have changed: `ids` of a template, `pad_id`, and those of the
-    pairs `sep` and `cls`.
+    pairs `sep` and `cls`. The rest of it is not looked at.
     """
     if isinstance(part, list):
-        return [_moved(one, new_id) for one in part]
-    if isinstance(part, dict):
-        return {key: _moved_value(key, value, new_id) for key, value in part.items()}
-    return part
+        return [moved(one, new_id) for one in part]
+    if not isinstance(part, dict):
+        return part
 
-
-def _moved_value(key: str, value: Any, new_id: NewId) -> Any:
-    is_list = isinstance(value, list)
-    if key == "ids" and is_list:
-        return list(map(new_id, value))
-    if key == "pad_id":
-        return new_id(value)
-    if key in ("sep", "cls") and is_list and len(value) == 2:
-        return [value[0], new_id(value[1])]
-    return _moved(value, new_id)
+    copy = {}
+    for key, value in part.items():
+        if key == "pad_id":
+            copy[key] = new_id(value)
+        elif key == "ids" and isinstance(value, list):
+            copy[key] = list(map(new_id, value))
+        elif key in ("sep", "cls") and isinstance(value, list) and len(value) == 2:
+            copy[key] = [value[0], new_id(value[1])]
+        else:
+            copy[key] = moved(value, new_id)
+    return copy
