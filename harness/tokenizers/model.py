@@ -18,7 +18,7 @@ from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned, plain
 from harness.tokenizers.encoding import decoder_of, encoder_of
 from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
-from harness.tokenizers.plain import as_bytes, lone_surrogate, refuse_frame
+from harness.tokenizers.plain import as_bytes, refuse_frame
 from harness.tokenizers.streaming import Streaming
 from harness.tokenizers.writing import PLACES, Separator, write_ids
 from variants.contract import GPT2_PATTERN, Merge
@@ -44,7 +44,7 @@ class Tokenizer:
         self.learned = learned
         self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges, _ = learned
         self.origin = dict(origin or {})
-        self._pattern = plain.compiled_pattern(self.pattern)
+        plain.compiled_pattern(self.pattern)
         try:
             check_ids(learned)
         except ValueError as error:
@@ -108,14 +108,12 @@ class Tokenizer:
         return self._encoders[True][1]
 
     def encode(self, text: str | bytes, *, special_tokens: bool = True) -> list[int]:
-        """The ids of a text, or of any bytes. Raises Refusal for a text with lone surrogates.
+        """The ids of a text, or of any bytes. Raises UnicodeEncodeError for a text with lone
+        surrogates.
 
         With `special_tokens=False`, as for text of strangers, `<|endoftext|>` is ordinary text.
         """
-        try:
-            return self.encoder(special_tokens).encode(text)
-        except UnicodeEncodeError as error:
-            raise lone_surrogate(error) from error
+        return self.encoder(special_tokens).encode(text)
 
     def encode_to_numpy(
         self, text: str | bytes, *, threads: int = 1, special_tokens: bool = True
@@ -125,10 +123,7 @@ class Tokenizer:
 
         if threads != 1:
             at_least("threads", threads)
-        try:
-            return np.asarray(self.encoder(special_tokens).encode_array(text, threads))
-        except UnicodeEncodeError as error:
-            raise lone_surrogate(error) from error
+        return np.asarray(self.encoder(special_tokens).encode_array(text, threads))
 
     def encode_batch(
         self, texts: Iterable[str | bytes], *, threads: int = 1, special_tokens: bool = True
@@ -140,10 +135,7 @@ class Tokenizer:
         refuse_frame(texts, "texts")
         if isinstance(texts, str | bytes):
             raise TypeError(f"texts is one text, not a list; pass [{texts[:40]!r}]")
-        try:
-            ids, ends = self.encoder(special_tokens).together(list(texts), threads)
-        except UnicodeEncodeError as error:
-            raise lone_surrogate(error) from error
+        ids, ends = self.encoder(special_tokens).together(list(texts), threads)
         array = np.asarray(ids)
         return [array[start:end] for start, end in pairwise([0, *ends])]
 
@@ -153,9 +145,8 @@ class Tokenizer:
         """The ids of a text that comes in parts, one by one: those of the parts joined, wherever
         they are divided.
 
-        Memory is bounded by the longest document, and with every pattern here but `document` and
-        `bytes` by a window of a million bytes. Raises Refusal, when it gets there, for a part with
-        lone surrogates.
+        Memory is bounded by the longest document, and if the encoder is compiled, with every
+        pattern but `document` and `bytes` by a window of a million bytes.
         """
         refuse_frame(texts, "texts")
         encoder = self.encoder(special_tokens)
@@ -330,10 +321,6 @@ class Tokenizer:
             )
         source = {"cut_from": {"vocab_size": len(self), "merges": len(self.merges)}}
         return Tokenizer(smaller, {**self.origin, **source})
-
-    def pieces(self, stretch: str) -> Sequence[str]:
-        """The pre-tokens, and between them what the pattern passes over."""
-        return plain.pre_tokens_of(self._pattern, stretch)
 
 
 def load(

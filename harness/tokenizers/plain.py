@@ -2,14 +2,14 @@
 
 A text is split at special tokens, the longest first, then by the pattern, and each pre-token is
 merged by rank. Bytes that are not UTF-8 are lone surrogates in it, as in Python's own arguments.
-Encoded pre-tokens are cached.
 """
 
 from __future__ import annotations
 
 import codecs
+import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from operator import index
 from typing import Any
 
@@ -19,12 +19,9 @@ from harness.common.errors import Refusal
 from harness.tokenizers.learned import BYTES, Learned, join, tokens_made
 from harness.tokenizers.streaming import Streaming
 from variants.contract import Pair
-from variants.counting import patterns
 
-WORDS_CACHED = 1 << 17
-LONGEST_CACHED = 64
+WORDS_CACHED = 1 << 14
 NO_SPECIAL = re.compile("(?!)")
-AFTER_LINE_END, BEFORE_BLANK = regex.compile(r"(?r)(?<=\n)"), regex.compile(r"(?r)(?<=\S)(?= )")
 
 
 class PlainEncoder(Streaming):
@@ -35,7 +32,6 @@ class PlainEncoder(Streaming):
     def __init__(self, learned: Learned, special_tokens: bool = True) -> None:
         self.encode, self.last_cut = self.ids_of, self.cut_of
         self.pattern = compiled_pattern(learned.pattern)
-        self.cut = last_cut_of(learned.pattern)
         self.type_code = learned.type_code()
 
         ids = learned.token_ids()
@@ -45,12 +41,12 @@ class PlainEncoder(Streaming):
         self.ranks: dict[Pair, int] = {}
         for rank, (left, right) in enumerate(learned.merges):
             self.ranks.setdefault((ids[left], ids[right]), rank)
+        self.cached_ids = functools.lru_cache(WORDS_CACHED)(self.merged)
 
         self.special_ids = learned.special_tokens if special_tokens else {}
         longest_first = sorted(self.special_ids, key=len, reverse=True)
         self.special = re.compile("|".join(map(re.escape, longest_first)) or NO_SPECIAL)
         self.longest_special = max(map(len, longest_first), default=1)
-        self.cache: dict[str, list[int]] = {}
 
     def ids_of(self, text: str | bytes) -> list[int]:
         """The ids of a whole text."""
@@ -63,36 +59,26 @@ class PlainEncoder(Streaming):
         return ids + self.plain(whole[start:])
 
     def cut_of(self, text: bytes) -> int:
-        """The last place where a text can be cut, whatever follows; 0 if none is known."""
-        whole = text.decode(errors="surrogateescape")
-        # A special token that begins behind `sure` could still become a longer one.
-        start, sure = 0, len(whole) - self.longest_special + 1
+        """The end of the last special token that no text behind it could make longer; 0 for none."""
+        whole, cut = text.decode(errors="surrogateescape"), 0
         for special in self.special.finditer(whole):
-            if special.start() < sure:
-                start = special.end()
-
-        cut = self.cut and self.cut.search(whole, start + 1, sure)
-        end = cut.start() if cut else start
-        return len(whole[:end].encode(errors="surrogateescape"))
+            if special.start() + self.longest_special <= len(whole):
+                cut = special.end()
+        return len(whole[:cut].encode(errors="surrogateescape"))
 
     def plain(self, stretch: str) -> list[int]:
         """The ids of text without special tokens."""
         ids: list[int] = []
         for piece in pre_tokens_of(self.pattern, stretch):
-            ids += self.cache.get(piece) or self.merged(piece)
+            ids += self.cached_ids(piece)
         return ids
 
     def merged(self, piece: str) -> list[int]:
-        """The ids of one pre-token, cached if it is short; those that come first recur most."""
+        """The ids of one pre-token."""
         content = piece.encode(errors="surrogateescape")
         if content in self.whole:
-            ids = [self.whole[content]]
-        else:
-            ids = join([self.byte_ids[byte] for byte in content], self.ranks.get, self.id_of_rank)
-
-        if len(piece) <= LONGEST_CACHED and len(self.cache) < WORDS_CACHED:
-            self.cache[piece] = ids
-        return ids
+            return [self.whole[content]]
+        return join([self.byte_ids[byte] for byte in content], self.ranks.get, self.id_of_rank)
 
 
 class PlainDecoder:
@@ -124,16 +110,10 @@ def compiled_pattern(pattern: str | None) -> regex.Pattern[str] | None:
         raise Refusal(f"pattern {pattern[:80]!r} is not a regular expression: {error}") from error
 
 
-def pre_tokens_of(pattern: regex.Pattern[str] | None, stretch: str) -> Sequence[str]:
+def pre_tokens_of(pattern: regex.Pattern[str] | None, stretch: str) -> list[str]:
     """The pre-tokens, and between them what the pattern passes over, so that nothing is lost."""
     if pattern is None:
         return [stretch]
-
-    # findall gives matches in order
-    if not (pattern.groups or pattern.flags & regex.REVERSE):
-        matches: list[str] = pattern.findall(stretch)
-        if sum(map(len, matches)) == len(stretch):
-            return matches
 
     # Sorted, because a pattern may say (?r) and be matched from the end.
     spans = sorted(match.span() for match in pattern.finditer(stretch))
@@ -141,12 +121,12 @@ def pre_tokens_of(pattern: regex.Pattern[str] | None, stretch: str) -> Sequence[
     for start, stop in [*spans, (len(stretch), len(stretch))]:
         found += [stretch[end:start], stretch[start:stop]]
         end = stop
-    return found
+    return list(filter(None, found))
 
 
 def as_bytes(text: Any) -> bytes:
-    """A text as UTF-8, bytes as they are. Raises Refusal for a text with lone surrogates, TypeError
-    for anything else.
+    """A text as UTF-8, bytes as they are. Raises UnicodeEncodeError for a text with lone
+    surrogates, TypeError for anything else.
     """
     if isinstance(text, bytes):
         return text
@@ -154,10 +134,7 @@ def as_bytes(text: Any) -> bytes:
         return bytes(text)
     if not isinstance(text, str):
         raise TypeError(f"a text is str or bytes, not {type(text).__name__}")
-    try:
-        return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError as error:
-        raise lone_surrogate(error) from error
+    return text.encode(errors="surrogateescape")
 
 
 def refuse_frame(items: Any, name: str) -> None:
@@ -169,26 +146,6 @@ def refuse_frame(items: Any, name: str) -> None:
         raise TypeError(f"{what}; pass one of its columns, such as frame['text']")
 
 
-def lone_surrogate(error: UnicodeEncodeError) -> Refusal:
-    return Refusal(f"character {error.start} of the text is a lone surrogate, not UTF-8; remove it")
-
-
 def decoded_texts(parts: Iterable[bytes]) -> Iterator[str]:
     """The parts as texts; a character whose bytes are divided between two is put together."""
     return codecs.iterdecode(parts, "utf-8", "surrogateescape")
-
-
-def last_cut_of(pattern: str | None) -> regex.Pattern[str] | None:
-    r"""What finds the last place to cut a text at, if this pattern splits it; None if no safe cut
-    is known.
-
-    A cut after a line end is safe if no match goes past one. A cut before a space that follows no
-    white space is safe for the family of GPT-2's pattern: each alternative takes white space at its
-    very beginning, or nothing but white space, or line ends at its end, so no match has the space
-    in its middle; and what looks ahead for white space, `\s+(?!\S)` and `\s+$`, sees the character
-    before the space.
-    """
-    slots = patterns.slots_of(pattern)
-    if slots is not None and (slots.lines or slots.split in (patterns.LINE, patterns.SUPERBPE)):
-        return AFTER_LINE_END
-    return BEFORE_BLANK if slots is not None and slots.split == patterns.FAMILY else None

@@ -108,22 +108,21 @@ def test_invalid_texts_and_ids_are_refused() -> None:
     tokenizer = Tokenizer(learned("gpt2", (), 1))
     with pytest.raises(TypeError, match="a text is str or bytes, not int"):
         tokenizer.encode(5)  # type: ignore[arg-type]
-    with pytest.raises(Refusal, match="character 1 of the text is a lone surrogate"):
+    with pytest.raises(UnicodeEncodeError, match="position 1: surrogates not allowed"):
         list(tokenizer.encode_iterable(["a", "b\ud800"]))
     with pytest.raises(Refusal, match="not UTF-8 at byte 1"):
         tokenizer.decode_text([97, 255])
     assert tokenizer.decode_text([97, 255], errors="replace") == "a\ufffd"
 
 
-@pytest.mark.parametrize("kind", [PlainEncoder, CompiledEncoder])
 @pytest.mark.parametrize(
     "pattern", [name for name in PATTERNS if name not in ("document", "bytes")]
 )
 def test_parts_are_read_only_as_they_are_needed(
-    kind: type[CompiledEncoder | PlainEncoder], pattern: str, monkeypatch: pytest.MonkeyPatch
+    pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming, "WINDOW", 1000)
-    encoder = kind(learned(pattern, SPECIALS))
+    encoder = CompiledEncoder(learned(pattern, SPECIALS))
     parts = count()
     ids = chain.from_iterable(encoder.batches(b"the cat's mat\n" for _ in parts))
     assert list(islice(ids, 50)) == encoder.encode("the cat's mat\n" * 50)[:50]
