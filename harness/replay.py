@@ -19,7 +19,6 @@ from harness.common.printing import print_stderr, print_stdout
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, occasions_text
 from harness.proof import PROVED, certificate
-from harness.proof.bounds import rounds
 from harness.proof.compiled_replay import Moment, bytes_of
 from harness.proof.diagnosis import describe, first_difference, merge_text
 from harness.proof.prove import MergeList, Replay, prove
@@ -399,8 +398,6 @@ def account(replay: Replay) -> Iterator[str]:
         number = right - len(replay.up_to_ties.sharing) + first + 1
         yield f"the first tie is {describe(replay.step(number))}"
 
-    depth = max(rounds(replay.merges))
-    yield f"rounds in which no merge waits for another: {count_text(depth)}"
     if replay.end is not None and (size := bytes_of(replay.words)):
         yield f"after the last merge {rest_text(replay.end)}"
         yield f"tokens per byte of the words: {1 - replay.end.merged / size:.4f}"

@@ -13,8 +13,6 @@ from harness.common.errors import UNMEASURED, Refusal
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
 
-END = 32  # bytes at an end of a long token
-
 
 class Judged(NamedTuple):
     """How many merges are `right`, and whether all are and more had to be made.
@@ -30,11 +28,11 @@ class Judged(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What is true after some merges: the count of each pair asked for, and the pairs of the highest
+    """What is true after some merges: the count of the pair asked for, and the pairs of the highest
     count by the ids of their tokens (none if no pair is left).
     """
 
-    counts: Sequence[int]
+    pair_count: int
     highest: int
     best: Sequence[tuple[int, int]]
     spellings: Sequence[bytes]
@@ -72,14 +70,13 @@ def judge_merges(
     ValueError for invalid word counts, and MemoryError.
     """
     claimed, stays = inherited_first(merges, inherited, inheriting)
-    right = len(token_ids(claimed[: len(stays)], stays)[0])
-    if right < len(stays):  # the first merges are not those to be inherited
+    dropped = stays.count(False)
+    requested = max(num_merges, 0) + dropped
+    lefts, rights = token_ids(claimed[:requested], stays)
+    if len(lefts) < len(stays):  # the first merges are not those to be inherited
+        right = len(lefts)
         return Judged(right, right == len(merges) < num_merges)
 
-    dropped = stays.count(False)
-    retained, requested = len(stays) - dropped, max(num_merges, 0) + dropped
-    claims = claimed[:requested]
-    lefts, rights = token_ids(claims, stays)
     judged = _judge(
         word_counts,
         lefts,
@@ -98,14 +95,14 @@ def judge_merges(
         right = sum(stays[:different])
         return Judged(right, right == len(merges) < num_merges)
     new = slice(len(stays), None)
-    right = max(judged.right - dropped, retained)
+    right = max(judged.right - dropped, len(stays) - dropped)
     return Judged(right, judged.too_few, judged.counts[new], judged.sharing[new])
 
 
 def moment_after(
     word_counts: WordCounts,
     merges: Sequence[Merge],
-    pairs: Sequence[Merge] = (),
+    pair: Merge | None = None,
     *,
     inherited: int = 0,
     veto: Veto | None = None,
@@ -122,7 +119,7 @@ def moment_after(
     spellings = [bytes((byte,)) for byte in range(256)]
     spellings += [left + right for left, right in merges]
     ids = {spelling: number for number, spelling in enumerate(spellings)}
-    known = [pair for pair in pairs if ids.keys() >= {*pair}]
+    known = [pair] if pair is not None and ids.keys() >= {*pair} else []
     judged = _judge(
         word_counts,
         lefts,
@@ -133,14 +130,8 @@ def moment_after(
         all_pairs=True,
         asked=[(ids[left], ids[right]) for left, right in known],
     )
-    counts = dict(zip(known, judged.asked, strict=True))
-    return Moment(
-        [counts.get(pair, 0) for pair in pairs],
-        judged.highest,
-        judged.best,
-        spellings,
-        judged.merged,
-    )
+    pair_count = sum(judged.asked)
+    return Moment(pair_count, judged.highest, judged.best, spellings, judged.merged)
 
 
 def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int | None:
@@ -181,53 +172,17 @@ def token_ids(merges: Sequence[Merge], stays: Sequence[bool] = ()) -> tuple[arra
     No right merge does either, so such a one ends what can be right.
     """
     lefts, rights = array("I"), array("I")
-    known = KnownTokens()
+    ids = {bytes((byte,)): byte for byte in range(256)}
     for index, (left, right) in enumerate(merges):
-        left_id, right_id = known.find(left), known.find(right)
-        if left_id is None or right_id is None:
+        if left not in ids or right not in ids:
             break
-        if index < len(stays) and not stays[index]:
-            known.size += 1
-        elif not known.add(left, right):
+        new_id = 256 + index
+        is_made = index >= len(stays) or stays[index]
+        if is_made and ids.setdefault(left + right, new_id) != new_id:
             break
-        lefts.append(left_id)
-        rights.append(right_id)
+        lefts.append(ids[left])
+        rights.append(ids[right])
     return lefts, rights
-
-
-class KnownTokens:
-    """The ids of tokens: bytes by their values, then as they are added, from 256 on.
-
-    All tokens of a list may be far longer than its text, so a long one is found by its ends, and
-    compared with the two that it was made of: it is neither joined nor hashed.
-    """
-
-    def __init__(self) -> None:
-        self.size = 256
-        self.short = {bytes((byte,)): byte for byte in range(256)}
-        self.long: dict[tuple[int, bytes, bytes], list[tuple[bytes, bytes, int]]] = {}
-
-    def find(self, token: bytes) -> int | None:
-        if len(token) <= 2 * END:
-            return self.short.get(token)
-        ends = len(token), token[:END], token[-END:]
-        for left, right, number in self.long.get(ends, ()):
-            if token.startswith(left) and token.endswith(right):
-                return number
-        return None
-
-    def add(self, left: bytes, right: bytes) -> bool:
-        """Whether the token of these two was unknown."""
-        size = len(left) + len(right)
-        if size <= 2 * END:
-            is_new = self.short.setdefault(left + right, self.size) == self.size
-        else:
-            head, tail = left[:END] + right[:END], left[-END:] + right[-END:]
-            alike = self.long.setdefault((size, head[:END], tail[-END:]), [])
-            is_new = all(left + right != one + other for one, other, _ in alike)
-            alike.append((left, right, self.size))
-        self.size += is_new
-        return is_new
 
 
 def inherited_first(

@@ -50,7 +50,7 @@ def explained(
     """
     before, merge = merges[: number - 1], merges[number - 1]
     staying = sum(inherited_first(merges, inherited, inheriting)[1])
-    moment = moment_after(words, before, [merge], inherited=staying, veto=veto)
+    moment = moment_after(words, before, merge, inherited=staying, veto=veto)
     if number <= staying or (inheriting == "kept" and number <= len(inherited)):
         reason = "in place of an inherited one"
     elif moment is None:
@@ -66,7 +66,7 @@ def explained(
     if moment is None:
         return Step(number, merge, NOT_ALLOWED, reason=reason)
 
-    [count] = moment.counts
+    count = moment.pair_count
     if reason:
         judgement = NOT_ALLOWED
     elif not count or count < moment.highest:

@@ -8,7 +8,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from harness.common import registry
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, ratio_text, seconds_text
 from harness.measure.machine import environment
-from harness.proof.bounds import rounds
 from harness.proof.compiled_replay import judge_merges
 from harness.proof.native import _replay
 from harness.results.rows import rows
@@ -27,13 +27,39 @@ from harness.results.selection import records_of
 from harness.runs.counting import words_of
 from harness.runs.plan import plan_of_words
 from variants import flat
-from variants.contract import TieBreak
+from variants.contract import Merge, TieBreak
 
 BOARD = Path("results/board")
 FIGURES = Path(__file__).with_name("figures.json")
 ENTRIES = 1 << 26
 STEPS = 20_000
 REPEATS = 300
+
+
+def rounds(merges: Iterable[Merge]) -> list[int]:
+    """The round of each merge, from 1: one more than that of any earlier merge that it waits for.
+
+    A merge waits for those that make one of its tokens, and for those whose pair can share a token
+    with its own pair in a text: the right token of one is the left token of the other.
+
+    >>> rounds([(b"t", b"h"), (b"i", b"n"), (b"th", b"e"), (b"e", b"n"), (b"in", b"g")])
+    [1, 1, 2, 3, 2]
+    """
+    making: dict[bytes, int] = defaultdict(int)
+    on_the_left: dict[bytes, int] = defaultdict(int)
+    on_the_right: dict[bytes, int] = defaultdict(int)
+
+    found = []
+    for left, right in merges:
+        before = max(making[left], making[right], on_the_right[left], on_the_left[right])
+        number = before + 1
+        found.append(number)
+
+        token = left + right
+        making[token] = max(making[token], number)
+        on_the_left[left] = max(on_the_left[left], number)
+        on_the_right[right] = max(on_the_right[right], number)
+    return found
 
 
 def memory() -> dict[str, float]:

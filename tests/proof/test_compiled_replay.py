@@ -31,7 +31,6 @@ from sanitizers import HEAVIEST, case_text, compiled, sanitized, veto_numbers
 from workbench import CHECKOUT, first_fast
 
 from harness.proof.compiled_replay import (
-    KnownTokens,
     inherited_first,
     judge_merges,
     moment_after,
@@ -122,16 +121,14 @@ def test_every_count_and_choice_is_that_of_counting_again(block: int) -> None:
             truth = recounted(dict(words.items()), merges)
             assert tokens_left(words, merges) == truth.tokens
 
-            asked = [*merges, (b"a", b"b"), (b"xx", b"y")]
             for number, best in [(len(merges), truth.rest), *enumerate(truth.best)][:4]:
-                moment = moment_after(words, merges[:number], asked)
+                pair = merges[number] if number < len(merges) else (b"xx", b"y")
+                moment = moment_after(words, merges[:number], pair)
                 assert moment is not None
                 assert (moment.highest, len(moment.best)) == (best.highest, best.sharing)
                 for tie_break, choice in best.choices.items():
                     assert moment.choice(tie_break) == choice
-                if number < len(merges):
-                    assert moment.counts[number] == truth.counts[number]
-                assert moment.counts[-1] == 0
+                assert moment.pair_count == [*truth.counts, 0][number]
 
             judged = judge_merges(words, merges, num_merges, all_pairs=True, **plain)
             assert list(judged.counts) == truth.counts[: judged.right]
@@ -162,25 +159,6 @@ def test_work_grows_with_the_words(shape: Callable[[int], Any], size: int) -> No
             assert judged.right == len(lefts)
             work.append(judged.work)
         assert work[1] <= 2.6 * work[0]
-
-
-def test_long_tokens_are_known_by_all_their_bytes() -> None:
-    """Most of these begin and end alike."""
-    dice = random.Random(0)
-    known, plain = KnownTokens(), {bytes((byte,)): byte for byte in range(256)}
-    tokens = [b"a"] * 20 + [b"b"]
-    alike = 0
-    while len(tokens) < 3000:
-        left, right = dice.choices(tokens, k=2)
-        if len(left + right) > 300:
-            continue
-        alike += left + right in plain and len(left + right) > 64
-        assert known.add(left, right) == (left + right not in plain)
-        plain.setdefault(left + right, len(plain))
-        tokens.append(left + right)
-        asked = dice.choice(tokens)[dice.choice((0, 1)) :]
-        assert known.find(asked) == plain.get(asked)
-    assert alike > 20
 
 
 def test_what_was_left_out_is_remembered() -> None:
