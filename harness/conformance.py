@@ -22,7 +22,7 @@ from harness.common.targets import check_target
 from harness.proof.calls import CheckFailed
 from harness.proof.checks import (
     Check,
-    Outcome,
+    CheckResult,
     call_of,
     fault_and_test,
     is_word_counter,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 def check_conformance(
     subject: Callable[..., Any], *, tie_breaks: Sequence[TieBreak] = tuple(TieBreak)
-) -> list[Outcome]:
+) -> list[CheckResult]:
     """Check a trainer or a word counter and return the outcomes. Raises CheckFailed at the first
     failure.
 
@@ -49,7 +49,7 @@ def check_conformance(
     return [_outcome(check, subject) for check in checks_for(subject, tie_breaks)]
 
 
-def _outcome(check: Check, subject: Callable[..., Any]) -> Outcome:
+def _outcome(check: Check, subject: Callable[..., Any]) -> CheckResult:
     """The outcome of a check; a failure is raised, with a test to paste."""
     __tracebackhide__ = True  # pytest shows the message, not this
     outcome = outcome_of(check, subject)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.common.errors import Refusal
@@ -34,25 +34,21 @@ def certificate(
     for line in table_lines(words):
         size += len(line)
         digest.update(line)
-
     lines = [
         "bpe-certificate 1",
         f"table {size} {digest.hexdigest()}",
         f"tie_break {tie_break.value}",
         f"min_count {min_count}",
         f"wanted {wanted}",
-        *(f"{left} {right}" for left, right in numbered(merges)),
     ]
+
+    # A byte is its value; the tokens of merges are numbered from 256 on.
+    numbers = {bytes((byte,)): byte for byte in range(256)}
+    for left, right in merges:
+        lines.append(f"{numbers[left]} {numbers[right]}")
+        numbers[left + right] = len(numbers)
     content = "".join(f"{line}\n" for line in lines).encode()
     return content + digest_line(content)
-
-
-def numbered(merges: Iterable[Merge]) -> Iterator[tuple[int, int]]:
-    """The two tokens of each merge by number: a byte by its value, then the merges from 256 on."""
-    numbers = {bytes((byte,)): byte for byte in range(256)}
-    for number, (left, right) in enumerate(merges, 256):
-        yield numbers[left], numbers[right]
-        numbers.setdefault(left + right, number)
 
 
 def digest_line(content: bytes) -> bytes:

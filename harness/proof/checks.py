@@ -42,7 +42,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckResult:
     """The result of one check: `passed`, `failed` or `skipped`, and for the last two the reason."""
 
     check: str
@@ -52,15 +52,15 @@ class Outcome:
     counterexample: Call | None = field(default=None, compare=False)
 
 
-def outcome_of(check: Check, subject: Subject) -> Outcome:
+def outcome_of(check: Check, subject: Subject) -> CheckResult:
     """Run one check. What cannot run here is skipped, never failed."""
     try:
         check(subject)
     except CheckFailed as failure:
-        return Outcome(check.name, check.group, FAILED, str(failure), failure.counterexample)
+        return CheckResult(check.name, check.group, FAILED, str(failure), failure.counterexample)
     except (CheckSkipped, Unavailable) as reason:
-        return Outcome(check.name, check.group, SKIPPED, str(reason))
-    return Outcome(check.name, check.group, PASSED)
+        return CheckResult(check.name, check.group, SKIPPED, str(reason))
+    return CheckResult(check.name, check.group, PASSED)
 
 
 def is_word_counter(subject: Subject) -> bool:
@@ -86,7 +86,7 @@ def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) ->
         raise CheckFailed(f"reported phases of {reported} s in all, but the call took {wall} s")
 
 
-def fault_and_test(outcome: Outcome, subject: Subject) -> tuple[str, str]:
+def fault_and_test(outcome: CheckResult, subject: Subject) -> tuple[str, str]:
     """What is wrong on the input that failed, and a whole test of that input.
 
     The test is empty if none is short enough to paste; both are if there is no input.

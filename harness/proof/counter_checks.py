@@ -36,62 +36,36 @@ SPECIAL_TOKENS: tuple[tuple[str, ...], ...] = (
     ("aa",), ("ab", "bc"), ("aba", "bab"), ("\n\n", " ", "é"),
 )  # fmt: skip
 PIECES = (
-    *(
-        "a",
-        "b",
-        "c",
-        "ab",
-        "bc",
-        "aa",
-        "x",
-        "the",
-        " word",
-        "word ",
-        "DON'T",
-        "don't",
-        "'ll",
-        "'s",
-        " '",
-        "''",
-    ),
-    *("<|e|>", "<|e|>x", "x<|e|>", "<|endoftext|>", "<|e", "|>", "<", "<|", "e|>"),
-    *(
-        " ",
-        "  ",
-        "\n",
-        "\n\n",
-        "\r\n",
-        "\t",
-        "\u00a0",
-        "\u3000",
-        "\u2028",
-        "\u0085",
-        "\x1c",
-        "\x00",
-        "\ufeff",
-    ),
-    *("é", "e\u0301", "\u017f", "一二", "\uff0c", "😀", "👩\u200d🚀", "\U0010ffff"),
-    *("1", "23", "½", "٣", "!", "?!", "-_-"),
+    "a¦b¦c¦ab¦bc¦aa¦x¦the¦ word¦word ¦DON'T¦don't¦'ll¦'s¦ '¦''"
+    "¦<|e|>¦<|e|>x¦x<|e|>¦<|endoftext|>¦<|e¦|>¦<¦<|¦e|>"
+    "¦ ¦  ¦\n¦\n\n¦\r\n¦\t¦\u00a0¦\u3000¦\u2028¦\u0085¦\x1c¦\x00¦\ufeff"
+    "¦é¦e\u0301¦\u017f¦一二¦\uff0c¦😀¦👩\u200d🚀¦\U0010ffff¦1¦23¦½¦٣¦!¦?!¦-_-"
 )
+"""The parts of random texts, which ¦ separates."""
 
 
 def counter_checks() -> list[Check]:
     """All checks of a word counter; one that takes `threads` is called with several numbers of
     them.
     """
-    properties = (check_calls_are_independent, check_reports_counting_phases)
-    large = (check_names_the_offset_far_into_a_file, check_large_file_equals_definition)
+    bodies = {
+        check_calls_are_independent: "properties",
+        check_reports_counting_phases: "properties",
+        check_names_the_offset_far_into_a_file: "large files",
+        check_large_file_equals_definition: "large files",
+    }
+    examples = [
+        Check(f"check_worked_file[{case.name}]", "worked files", check_worked_file, (case,))
+        for case in FILE_CASES
+    ]
+    texts = [
+        Check(f"check_equals_definition[{seed}]", "random texts", check_text, (seed,))
+        for seed in range(SEEDS)
+    ]
     return [
-        *(
-            Check(f"check_worked_file[{case.name}]", "worked files", check_worked_file, (case,))
-            for case in FILE_CASES
-        ),
-        *(Check(body.__name__, "properties", body) for body in properties),
-        *(Check(body.__name__, "large files", body) for body in large),
-        *(
-            Check(f"check_equals_definition[{seed}]", "random texts", check_text, (seed,))
-            for seed in range(SEEDS)
-        ),
+        *examples,
+        *(Check(body.__name__, group, body) for body, group in bodies.items()),
+        *texts,
     ]
 
 
@@ -196,7 +170,7 @@ def random_file(seed: int) -> CounterCall:
     """A text of pieces that are hard to cut between, and its special tokens; the first are short."""
     chance = random.Random(seed)
     special_tokens = SPECIAL_TOKENS[seed % len(SPECIAL_TOKENS)]
-    pieces = chance.sample(PIECES, chance.randint(2, 12)) + list(special_tokens)
+    pieces = chance.sample(PIECES.split("¦"), chance.randint(2, 12)) + list(special_tokens)
     return CounterCall(
         "".join(chance.choices(pieces, k=chance.randint(1, min(3 * seed + 3, 120)))).encode(),
         special_tokens,
@@ -236,15 +210,16 @@ def large_file() -> bytes:
     of the second.
     """
     chance = random.Random(0)
-    pieces = [piece.encode() for piece in PIECES if "<" not in piece and "|" not in piece]
-    documents = [b"".join(chance.choices(pieces, k=chance.randint(0, 3000))) for _ in range(20)]
-    text = b"".join(document + b"<|e|>" for document in documents)
-    text *= MEBIBYTE // len(text) + 1
-    content = b""
-    for boundary, piece in ((MEBIBYTE, "😀".encode()), (2 * MEBIBYTE, b"<|e|>")):
-        content += text[: boundary - len(content) - 100].decode("utf-8", "ignore").encode()
-        content += b"x" * (boundary - 2 - len(content)) + piece
-    return content + text[: MEBIBYTE // 8].decode("utf-8", "ignore").encode()
+    pieces = [piece for piece in PIECES.split("¦") if "<" not in piece and "|" not in piece]
+    content = bytearray()
+    for boundary, across in ((1, "😀"), (2, "<|e|>"), (2.1, "")):
+        end = int(boundary * MEBIBYTE) - 2
+        while len(content) < end:
+            document = "".join(chance.choices(pieces, k=chance.randint(0, 3000)))
+            content += f"{document}<|e|>".encode()
+        whole = content[: end - 20].decode(errors="ignore")
+        content = bytearray(whole.encode().ljust(end, b"x") + across.encode())
+    return bytes(content)
 
 
 def check_large_file_equals_definition(count: Subject) -> None:

@@ -42,7 +42,7 @@ from harness.proof.checks import (
     PASSED,
     SKIPPED,
     Check,
-    Outcome,
+    CheckResult,
     fault_and_test,
     is_word_counter,
     outcome_of,
@@ -119,7 +119,7 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
     names = [(check.name, check.group) for check in checks]
     send(checks=names, counter=is_word_counter(subject))
 
-    failed: list[Outcome] = []
+    failed: list[CheckResult] = []
     for check in checks:
         outcome = outcome_of(check, subject)
         send(status=outcome.status, message=outcome.message)
@@ -129,7 +129,7 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
         send(shown=(shown.check, *fault_and_test(shown, subject)))
 
 
-def size_of(outcome: Outcome) -> float:
+def size_of(outcome: CheckResult) -> float:
     """The size of the input that failed; without one it is shown last."""
     return math.inf if outcome.counterexample is None else outcome.counterexample.size
 
@@ -190,7 +190,7 @@ class Child:
         self.checks: list[tuple[str, str]] = start["checks"]
         self.is_counter: bool = start["counter"]
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[CheckResult]:
         """Yield each outcome, and if none is a failure, that of fresh inputs judged here.
 
         If the child breaks down, the check that was being made has failed.
@@ -205,7 +205,7 @@ class Child:
                     answer = self.receive()
                     statuses.add(answer["status"])
                     advance(len(self.checks) - len(left))
-                    yield Outcome(*check, answer["status"], answer["message"])
+                    yield CheckResult(*check, answer["status"], answer["message"])
             if FAILED in statuses:
                 with contextlib.suppress(ChildFailed):
                     self.shown = tuple(self.receive()["shown"])
@@ -214,9 +214,9 @@ class Child:
                 yield self.judge_fresh_inputs()
         except ChildFailed as failure:
             more = f"; {len(left)} checks more were not made" if left else ""
-            yield Outcome(*check, FAILED, f"{failure}{more}")
+            yield CheckResult(*check, FAILED, f"{failure}{more}")
 
-    def judge_fresh_inputs(self) -> Outcome:
+    def judge_fresh_inputs(self) -> CheckResult:
         """Compare what the target returns for fresh inputs with the definition's result."""
         for _ in range(FRESH_INPUTS):
             seed = secrets.randbits(64)
@@ -234,8 +234,8 @@ class Child:
                     "",
                     fresh.as_test([f"from {module} import {name.partition('.')[0]}"], name, bound),
                 )
-                return Outcome(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
-        return Outcome(*FRESH, PASSED)
+                return CheckResult(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
+        return CheckResult(*FRESH, PASSED)
 
     def send(self, request: object) -> None:
         with contextlib.suppress(OSError):  # the child is gone, which `receive` reports
@@ -319,10 +319,10 @@ def print_report(child: Child, name: str) -> int:
     return exit_code
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(outcomes: Sequence[CheckResult]) -> str:
     """The number of outcomes with each status.
 
-    >>> summary([Outcome("a", "g", "passed"), Outcome("b", "g", "skipped")])
+    >>> summary([CheckResult("a", "g", "passed"), CheckResult("b", "g", "skipped")])
     '1 passed, 1 skipped'
     """
     numbers = Counter(outcome.status for outcome in outcomes)

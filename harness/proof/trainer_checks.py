@@ -14,8 +14,9 @@ import itertools
 import random
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from harness.common import registry
 from harness.common.units import count_text
@@ -57,19 +58,15 @@ def trainer_checks(
     Those of `extending` are for a trainer that can go on from inherited merges.
     """
     first, *others = tie_breaks
-    return [
-        *examples("check_worked_example", "worked examples", MERGE_CASES, tie_breaks),
-        *properties(first),
-        *seeded(
-            "check_equals_definition", "random words", random_call, SEEDS, [first] * 4 + others
-        ),
-        *(
-            Check(name, group, check_words, (words, number, first))
-            for name, (group, number, words) in INPUTS.items()
-        ),
-        Check("check_a_thousand_calls", "large inputs", check_many_calls, (first,)),
-        *(extension_checks(tie_breaks) if extending else []),
-    ]
+    checks = examples("check_worked_example", "worked examples", MERGE_CASES, tie_breaks)
+    checks += properties(first)
+    checks += seeded(
+        "check_equals_definition", "random words", random_call, SEEDS, [first] * 4 + others
+    )
+    for name, (group, number, words) in INPUTS.items():
+        checks.append(Check(name, group, check_words, (words, number, first)))
+    checks.append(Check("check_a_thousand_calls", "large inputs", check_many_calls, (first,)))
+    return checks + (extension_checks(tie_breaks) if extending else [])
 
 
 def properties(tie_break: TieBreak) -> list[Check]:
@@ -92,29 +89,22 @@ def extension_checks(tie_breaks: Sequence[TieBreak]) -> list[Check]:
     """All checks of an extender, the most telling first."""
     cases = [case for case in EXTENSION_CASES if case.call.tie_break in tie_breaks]
     bodies = (check_refuses_to_inherit, check_extends_at_any_width)
-    return [
-        *examples("check_extends", "extending", cases, tie_breaks),
-        *(Check(body.__name__, "extending", body, (tie_breaks[0],)) for body in bodies),
-        *seeded(
-            "check_extends_as_defined",
-            "extending random words",
-            random_extension,
-            EXTENSION_SEEDS,
-            tie_breaks,
-        ),
-    ]
+    checks = examples("check_extends", "extending", cases, tie_breaks)
+    checks += [Check(body.__name__, "extending", body, (tie_breaks[0],)) for body in bodies]
+    name, group = "check_extends_as_defined", "extending random words"
+    return checks + seeded(name, group, random_extension, EXTENSION_SEEDS, tie_breaks)
 
 
 def examples(
     name: str, group: str, cases: Sequence[Case], tie_breaks: Sequence[TieBreak]
-) -> Iterator[Check]:
+) -> list[Check]:
     """A check for each case; those of another tie-break are compared with the definition under the
     first of these.
     """
-    return (
+    return [
         Check(f"{name}[{case.name}]", group, check_worked_example, (case, tie_breaks))
         for case in cases
-    )
+    ]
 
 
 def seeded(
@@ -123,11 +113,13 @@ def seeded(
     make: Callable[[int, TieBreak], TrainerCall],
     seeds: int,
     tie_breaks: Sequence[TieBreak],
-) -> Iterator[Check]:
+) -> list[Check]:
     """Comparisons with the definition on random calls; every ten take another tie-break."""
+    checks = []
     for seed in range(seeds):
         call = functools.partial(make, seed, tie_breaks[seed // 10 % len(tie_breaks)])
-        yield Check(f"{name}[{seed}]", group, check_equals_definition, (call,))
+        checks.append(Check(f"{name}[{seed}]", group, check_equals_definition, (call,)))
+    return checks
 
 
 # Comparisons with the definition
@@ -192,14 +184,14 @@ def check_leaves_input_alone(train: Subject, call: TrainerCall) -> None:
     afterwards.
     """
     original = WordCounts.from_items(call.words.items())
-    content, counts, offsets = (
-        bytearray(original.data),
-        array("Q", original.counts),
-        array("q", original.offsets),
-    )
-    passed = WordCounts(memoryview(content), memoryview(offsets), memoryview(counts))
+    columns: dict[str, Any] = {
+        "data": bytearray(original.data),
+        "offsets": array("q", original.offsets),
+        "counts": array("Q", original.counts),
+    }
+    passed = WordCounts(*[memoryview(column) for column in columns.values()])
     call.run(train, word_counts=passed)
-    for name, column in (("data", content), ("offsets", offsets), ("counts", counts)):
+    for name, column in columns.items():
         before = getattr(original, name).tolist()
         for after in (list(column), getattr(passed, name).tolist()):
             if after != before:
@@ -352,31 +344,22 @@ def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
     letters = chance.sample(list(LETTERS), chance.randint(2, len(LETTERS)))
     words: dict[bytes, int] = {}
     for _ in range(chance.randint(1, 7)):
-        run = chance.randint(1, 40) if chance.random() < 0.2 else 0
-        words[bytes(chance.choices(letters, k=chance.randint(2, 18)) + letters[:1] * run)] = (
-            chance.randint(1, 5)
-        )
+        run = letters[:1] * chance.choice((0, 0, 0, 0, 40))
+        word = bytes(chance.choices(letters, k=chance.randint(2, 18)) + run)
+        words[word] = chance.randint(1, 5)
 
-    others = {
-        bytes(chance.choices(letters, k=chance.randint(2, 9))): chance.randint(1, 3)
-        for _ in range(4)
-    }
-    learned_from = chance.choice((words, others, {**others, **words}))
-    inherited = registry.definition()(
-        WordCounts.from_items(learned_from.items()), chance.randint(0, 12)
+    others = {bytes(chance.choices(letters, k=chance.randint(2, 9))): 1 for _ in range(4)}
+    learned_from = WordCounts.from_items(
+        chance.choice((words, others, {**others, **words})).items()
     )
-
+    inherited = registry.definition()(learned_from, chance.randint(0, 12))
     inheriting = chance.choice(("kept", "met"))
-    if inheriting == "met":
-        inherited = [merge for merge in inherited if chance.random() < 0.9]
-        if chance.random() < 0.4:
-            inherited = chance.sample(inherited, len(inherited)) + inherited[:1]
+    if inheriting == "met" and chance.random() < 0.5:
+        inherited = chance.sample(inherited, len(inherited)) + inherited[:1]
 
     num_merges = len(inherited) + chance.choice((0, 3, to_exhaustion(words)))
-    min_count = chance.choice((1, 1, 2))
-    return TrainerCall(
-        words, num_merges, tie_break, min_count, tuple(inherited), inheriting, chance.choice(VETOES)
-    )
+    rules = (chance.choice((1, 1, 2)), tuple(inherited), inheriting, chance.choice(VETOES))
+    return TrainerCall(words, num_merges, tie_break, *rules)
 
 
 def words_with_many_ties() -> dict[bytes, int]:

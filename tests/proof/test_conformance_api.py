@@ -31,7 +31,7 @@ from harness.conformance import (
 )
 from harness.proof import suite
 from harness.proof.calls import CheckFailed, TrainerCall
-from harness.proof.checks import Outcome, call_of, fault_and_test, outcome_of
+from harness.proof.checks import CheckResult, call_of, fault_and_test, outcome_of
 from variants import heap, naive, naive_extending
 from variants.contract import Merge, Meter, TieBreak, WordCounts
 
@@ -80,7 +80,7 @@ def test_keywords_that_a_trainer_does_not_take_are_skipped(tmp_path: Path) -> No
     outcomes = check_conformance(plain)
     skipped = {outcome.message for outcome in outcomes if outcome.status == "skipped"}
     assert {"the trainer takes no tie_break", "the trainer takes no min_count"} <= skipped
-    assert Outcome("check_worked_example[C02]", "worked examples", "passed") in outcomes
+    assert CheckResult("check_worked_example[C02]", "worked examples", "passed") in outcomes
 
     check_conformance(passes_on)
 
@@ -189,7 +189,7 @@ def test_failure_without_a_counterexample_has_no_test() -> None:
     outcome = outcome_of(CHECKS["check_leaves_input_alone"], ill_mannered.changes_its_input)
     assert fault_and_test(outcome, ill_mannered.changes_its_input) == ("", "")
     long = TrainerCall({b"%06d" % number: 1 for number in range(3000)}, 1)
-    assert fault_and_test(Outcome("check_x", "g", "failed", "", long), naive.train)[1] == ""
+    assert fault_and_test(CheckResult("check_x", "g", "failed", "", long), naive.train)[1] == ""
 
 
 # What is wrong
@@ -223,7 +223,7 @@ def returns_nothing(word_counts: WordCounts, num_merges: int) -> None: ...
     ],
 )
 def test_fault_and_test_of_a_long_word_are_short(trainer: Callable[..., Any], fault: str) -> None:
-    outcome = Outcome("check_x", "g", "failed", "", TrainerCall({b"a" * 300: 1}, 3))
+    outcome = CheckResult("check_x", "g", "failed", "", TrainerCall({b"a" * 300: 1}, 3))
     named, test = fault_and_test(outcome, trainer)
     assert fault in named
     assert len(test.splitlines()) < 12
