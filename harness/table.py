@@ -25,12 +25,11 @@ from harness.records.file import files_read
 from harness.results.export import hyperfine
 from harness.results.frame import frame_of
 from harness.results.latex import sheet_to_latex
-from harness.results.pivot import pivot_sheet
+from harness.results.pivot import compared_sheet, pivot_sheet, with_side
 from harness.results.profile import profile_sheet, required_profile
-from harness.results.rows import is_wrong, rows
+from harness.results.rows import Row, is_wrong, rows
 from harness.results.selection import add_record_arguments, chosen_rows, records_of, rows_where
 from harness.results.tables import TableOptions, tables
-from harness.results.two_sets import compared
 
 CSV = "csv"  # the format in which each row has every field and figure, unrounded
 HYPERFINE = "hyperfine"  # JSON for what tracks benchmarks over time
@@ -111,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--value",
         metavar="FIGURE",
-        help="choose the figure of --pivot: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)",
+        help="choose the figure of --pivot or --compare: total, a phase, memory, MB/s, merges/s, ... (default: total)",
     )
     return parser
 
@@ -136,8 +135,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in PLAIN:
         if getattr(options, name) and (layout or whole):
             parser.error(f"--{name.replace('_', '-')} does not go with {layout or whole}")
-    if options.value and layout != "--pivot":
-        parser.error("--value goes with --pivot")
+    if options.value and layout not in ("--pivot", "--compare"):
+        parser.error("--value goes with --pivot or --compare")
     if options.compare and len(options.paths) != 2:
         parser.error("--compare takes two sets of records: --compare LEFT RIGHT")
     return exit_code_of(lambda: command(options))
@@ -146,17 +145,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(options: argparse.Namespace) -> int:
     if options.output is not None:
         check_output(options.output, files_read(options.paths))
-    if options.compare:
-        sides = {}
-        for side, path in zip(("left", "right"), options.paths, strict=True):
-            sides[side] = rows_where(rows(records_of([path], options.all)), options.where)
-        sheet, is_bad = compared(sides, options.paths)
-        _deliver([sheet], options)
-        return MISMATCH if is_bad else OK
-
-    shown = chosen_rows(options)
+    shown = two_sets(options) if options.compare else chosen_rows(options)
     if options.sort == "total":
         shown.sort(key=lambda row: row.order)
+    value = options.value or "total"
     if options.format == CSV:
         _write(frame_to_csv(frame_of(shown)), options.output)
     elif options.format == HYPERFINE:
@@ -167,7 +159,9 @@ def command(options: argparse.Namespace) -> int:
     elif options.profile:
         _deliver([profile_sheet(required_profile(shown))], options)
     elif options.pivot:
-        _deliver([pivot_sheet(shown, options.pivot, options.value or "total")], options)
+        _deliver([pivot_sheet(shown, options.pivot, value, whole=options.notes)], options)
+    elif options.compare:
+        _deliver([compared_sheet(shown, options.paths, value, whole=options.notes)], options)
     else:
         columns = options.columns.split(",") if options.columns else ()
         what = TableOptions(
@@ -175,6 +169,14 @@ def command(options: argparse.Namespace) -> int:
         )
         _deliver(tables(shown, what), options)
     return MISMATCH if is_wrong(shown) else OK
+
+
+def two_sets(options: argparse.Namespace) -> list[Row]:
+    """The rows of both sets that are compared, each with its side."""
+    records = []
+    for side, path in zip(("left", "right"), options.paths, strict=True):
+        records += with_side(records_of([path], options.all), side)
+    return rows_where(rows(records), options.where)
 
 
 def _deliver(sheets: Sequence[Sheet], options: argparse.Namespace) -> None:

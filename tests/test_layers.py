@@ -29,9 +29,9 @@ TOKENS = {
     "proof": 14_850,
     "records": 6_979,
     "runs": 18_317,
-    "results": 25_685,
+    "results": 25_274,
     "gate": 13_019,
-    "commands": 14_217,
+    "commands": 14_254,
     "tests": 135_423,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.

@@ -182,7 +182,7 @@ FIELDS: tuple[Field, ...] = (
     _field("cpu", "environment.cpu"),
     _field("commit", "environment.commit"),
     _field("measure"),
-    _field("gate.side", title="side", sentence="side {}", usual="none", names_cell=True),
+    _field("gate.side", title="side", sentence="", usual="none", names_cell=True),
     _field("gate.tier", names_cell=True),
 )  # fmt: skip
 """In the order of columns and captions."""

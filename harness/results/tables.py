@@ -115,12 +115,15 @@ def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = 
             raise Refusal(f"the table has no column {name!r};{meant} it has {', '.join(there)}")
         chosen.append(columns.get(name) or _figure_column(task, name))
 
-    below = notes(task, compared=compared if options.notes else ())
-    if not options.notes:
-        below = at_most(MOST_NOTES, below, "--notes")
+    below = notes_below(task, compared, whole=options.notes)
     if RATIO in names:
         below += clock_note(compared)
     return Sheet(caption_of(task, among), chosen, [style_of(row) for row in task], below)
+
+
+def notes_below(rows: Sequence[Row], compared: Sequence[Against] = (), *, whole: bool) -> list[str]:
+    """The first notes, or on request the whole list with explanations."""
+    return notes(rows, compared=compared) if whole else at_most(MOST_NOTES, notes(rows), "--notes")
 
 
 def _default_columns(
