@@ -16,7 +16,6 @@ from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import temporary_folder
-from harness.common.foreign import read_json
 from harness.common.printing import print_stdout
 from harness.common.units import (
     bytes_text,
@@ -26,6 +25,7 @@ from harness.common.units import (
     share_text,
     token_text,
 )
+from harness.common.values import read_json
 from harness.records.file import Record
 from harness.results.rows import Row, rows
 from harness.runs.cells import Plan

@@ -22,8 +22,8 @@ from harness.proof import PROVED, certificate
 from harness.proof.compiled_replay import Moment, bytes_of
 from harness.proof.diagnosis import describe, first_difference, merge_text
 from harness.proof.prove import MergeList, Replay, prove
+from harness.runs.blocks import words_of
 from harness.runs.cells import TrainCell
-from harness.runs.counting import words_of
 from harness.runs.overrides import quoted
 from harness.runs.plan import plan_of_words
 from harness.tokenizers.folder import read_tokenizer

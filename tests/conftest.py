@@ -22,7 +22,7 @@ from measured_once import MeasuredOnce
 from harness.common import cache, registry
 from harness.corpora import cards
 from harness.measure import machine, quiet
-from harness.runs import blocks, counting
+from harness.runs import blocks
 from variants.counting import character_classes
 
 register_profiles()
@@ -137,8 +137,7 @@ def measurements(tmp_path_factory: pytest.TempPathFactory) -> MeasuredOnce:
 @pytest.fixture
 def measured_once(measurements: MeasuredOnce, monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what is done with measurements: the same is measured once."""
-    for module in (blocks, counting):
-        monkeypatch.setattr(module, "measure", measurements)
+    monkeypatch.setattr(blocks, "measure", measurements)
 
 
 @pytest.fixture

@@ -1,9 +1,12 @@
-"""Lists of texts that a user gives."""
+"""Values that a user gives, and JSON that somebody else wrote."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+import msgspec
 
 from harness.common.errors import Refusal
 
@@ -51,3 +54,14 @@ def special_texts(special_tokens: Iterable[str]) -> tuple[str, ...]:
     if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
         raise Refusal(f"special tokens {[*texts]} contain one that is not UTF-8; leave it out")
     return texts
+
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_json(content: bytes, kind: Any) -> Any:
+    """Decode JSON as a type or struct. Raises ValueError, which names the field that does not fit."""
+    try:
+        return msgspec.json.decode(content.removeprefix(BYTE_ORDER_MARK), type=kind)
+    except RecursionError as error:
+        raise ValueError("its JSON is nested too deeply") from error

@@ -167,7 +167,7 @@ def counts(arguments: argparse.Namespace) -> None:
     them.
     """
     from harness.proof.certificate import table_lines
-    from harness.runs.counting import words_of  # late, as Hydra is slow to import
+    from harness.runs.blocks import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import plan_of_words
 
     path = arguments.parquet or arguments.text or arguments.table

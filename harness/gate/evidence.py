@@ -24,9 +24,8 @@ from harness.common import errors
 from harness.common.errors import Refusal
 from harness.common.files import ELSEWHERE
 from harness.common.outputs import check_output, write_output
-from harness.records.file import Joined, Record
+from harness.records.file import Joined, Record, RunLog
 from harness.records.lines import FILE_NAME, RecordFile, read_lines
-from harness.records.log import RunLog
 from harness.records.schema import AcceptedChange, Gated, GateQuestion, Note, Run
 
 VERDICT, SUMMARY = "verdict.json", "summary.md"

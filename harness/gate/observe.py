@@ -39,12 +39,11 @@ from harness.gate.evidence import (
 from harness.gate.judge import SAME_CODE, instructions_finding, trouble_of
 from harness.gate.rule import CONTROL_EVERY, next_block
 from harness.measure.machine import usable_cores
-from harness.records.log import RunLog
+from harness.records.file import RunLog
 from harness.records.schema import Note
 from harness.runs import jobs
-from harness.runs.blocks import measure_block, train
+from harness.runs.blocks import count, measure_block, train
 from harness.runs.cells import Block, Settings, Side, Task, TrainCell
-from harness.runs.counting import count
 from harness.runs.plan import planned
 from harness.runs.session import Session
 

@@ -305,3 +305,12 @@ def interpreter(path: str | None) -> Interpreter:
         )
     # Builds of one version are distinguished by where they are.
     return Interpreter(f"{name} {number} ({label})" if "/" in path else f"{name} {number}")
+
+
+class WorkerLimits(NamedTuple):
+    """What one measured process may take: seconds of wall time, bytes of memory of its whole group.
+    None: no limit.
+    """
+
+    wall_seconds: float | None = None
+    memory_bytes: int | None = None

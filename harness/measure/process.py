@@ -32,7 +32,7 @@ from harness.common import cache
 from harness.common.ending import end_signals
 from harness.common.files import temporary_folder
 from harness.common.units import BytesRead, bytes_text
-from harness.measure.limits import WorkerLimits
+from harness.measure.machine import WorkerLimits
 from harness.measure.quiet import is_concurrent, touch_memory
 from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import (

@@ -8,31 +8,46 @@ trainers that go on from its words.
 
 from __future__ import annotations
 
+import os
+import pstats
 import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 from msgspec import structs
 
+from harness.common import registry
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import temporary_folder
 from harness.common.progress import Display
+from harness.corpora import CorpusFile
+from harness.corpora.cards import counted_otherwise
 from harness.measure.machine import interpreter
 from harness.measure.process import Answer, ProcessOptions, measure
+from harness.proof import BY_DESIGN, WRONG
+from harness.records.file import RunLog
 from harness.runs import jobs
 from harness.runs.cells import (
     Block,
+    CountCell,
+    Manifest,
+    Reading,
+    Settings,
     Task,
     TrainCell,
     counters_of,
 )
-from harness.runs.counting import count, read_otherwise
 from harness.runs.jobs import Counted, Trained
-from harness.runs.proving import prove_merges
 from harness.runs.resume import TIMEOUT, pending
-from harness.runs.saving import save_outputs
+from harness.runs.saving import folder_name, save_outputs
 from harness.runs.session import Session, now
+from harness.worker import exchange
+from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256
-from variants.contract import Merge
+from variants.contract import Merge, TieBreak, WordCounts
 
 SPOILED = "changed or removed"
 
@@ -163,3 +178,241 @@ def side_options(cell: TrainCell, block: Block, session: Session) -> ProcessOpti
     return ProcessOptions(
         variables=variables, import_folders=cell.side.import_folders, layout=block.number
     )
+
+
+# Counting
+
+
+def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counted:
+    """Measure a counter; the words of a table are given, and if no times are wanted, cached ones
+    are taken.
+    """
+    if (manifest := session.given_words.get(cell.reading.key)) is not None:
+        return Counted(Answer("ok"), manifest)
+    if cell.reading.file.table or not session.timed:
+        if (words := cell.reading.words()) is not None:
+            session.take_words(cell.reading, cell.reading.folder, words)
+            session.display.passed()
+            return Counted(Answer("ok"), words)
+        if cell.reading.file.table:
+            return Counted(Answer("error", "its cached words were damaged; run the same again"))
+    started = now()
+    counted = run_counter(cell.label, cell, session)
+    session.add(jobs.count_lines(cell, counted, block, started), task)
+    return counted
+
+
+def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
+    """Run a counter, shown as `label`; its words go into the cache if nothing contradicts them."""
+    file, output = cell.reading.file, session.next_folder()
+    with session.display.showing(label, file.bytes, "bytes") as on_progress:
+        answer = measure(jobs.count_job(cell, cell.counter), output, cell.limits, on_progress)
+    answer.source_sha256 = session.imported.add(answer.imported, cell.counter.params)
+    if answer.offset is not None:
+        answer.reason = file.located(answer.reason or "", answer.offset)
+
+    words = None
+    if answer.status == "ok":
+        words = checked_words(cell, answer, output / "words", session)
+    shutil.rmtree(output)
+    return Counted(answer, words)
+
+
+def checked_words(
+    cell: CountCell, answer: Answer, folder: Path, session: Session
+) -> Manifest | None:
+    """The words, moved into the cache; None if they are wrong, and the answer says why."""
+    file, manifest = cell.reading.file, exchange.read_words(folder)[1]
+    documents = (answer.tallies or {}).get("documents")
+    status, wrong = "error", read_otherwise(file, answer)
+    if wrong is None:
+        wrong = counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
+    if wrong is None:
+        right = right_words(cell, manifest["sha256"], session)
+        default = f"counting={registry.default_counter().name}"
+        if right is None:
+            wrong = f"its words could not be checked by {default}"
+        elif right != manifest["sha256"]:
+            status, wrong = "mismatch", f"its words are not those of {default}"
+        if wrong is not None:
+            wrong += f"; check it with python -m harness.conformance {cell.counter.target}"
+
+    if wrong is not None:
+        answer.fail(status, wrong)
+        return None
+    cell.reading.keep(folder, manifest)
+    session.take_words(cell.reading, folder, manifest)
+    return manifest
+
+
+def read_otherwise(file: CorpusFile, answer: Answer) -> str | None:
+    """Return a sentence unless the process has read this very file, with the bytes of its digest."""
+    same_file = answer.text is not None and answer.text == exchange.file_state(file.path)
+    if same_file and file.is_unchanged():
+        return None
+    return f"{file.name} was changed while it was read; run the same again"
+
+
+def right_words(cell: CountCell, sha256: str, session: Session) -> str | None:
+    """The digest that the words of a counter must have; None if that cannot be found out.
+
+    Those of our default counter are right, and of our others those that nothing in the cache
+    contradicts. For the rest our default counter is run once for each corpus.
+    """
+    if cell.counter.name == registry.default_counter().name:
+        return sha256
+    if cell.counter.name in registry.counters():
+        cached = cell.reading.words()
+        if cached is None or cached["sha256"] == sha256:
+            return sha256
+    if cell.reading.key not in session.right_words:
+        session.right_words[cell.reading.key] = (
+            default_words(cell, "checking the words", session) or {}
+        )
+    return session.right_words[cell.reading.key].get("sha256")
+
+
+def default_words(cell: CountCell, purpose: str, session: Session) -> Manifest | None:
+    """The words of the cell's reading by the default counter with all CPUs, not timed; None if
+    that fails.
+    """
+    counter = registry.default_counter()
+    lent = replace(cell, counter=counter, threads=os.cpu_count() or 1)
+    return run_counter(
+        f"{purpose} of {cell.reading.file.name} ({counter.name})", lent, session
+    ).words
+
+
+def words_of(cell: TrainCell, settings: Settings) -> tuple[WordCounts, Manifest]:
+    """The words that a cell trains on, for other commands: those in the cache, or counted now."""
+    if cell.reading.words() is None:
+        with temporary_folder() as folder:
+            session = Session(settings, RunLog(None, now()), folder)
+            counted = count(cell.count, Block(0), Task(0, [cell]), session)
+        if counted.words is None:
+            raise Refusal(f"{cell.count.label} failed: {counted.answer.reason}", UNMEASURED)
+    return exchange.read_words(cell.reading.folder)
+
+
+# Proofs
+
+
+def prove_merges(trained: Trained, session: Session) -> None:
+    """Set the identity of the merges, and how many tokens they leave if that is wanted.
+
+    A list that was judged in this task is not judged again. Merges of a trainer that failed are not
+    judged, nor those whose words have lost their seal.
+    """
+    cell, answer = trained.cell, trained.answer
+    whole = answer.status == "ok"
+    if trained.merges is None or not (whole or answer.status == TIMEOUT):
+        return
+    # late: NumPy comes with it, and is slow to import
+    from harness.proof.compiled_replay import tokens_left
+    from harness.proof.prove import MergeList, prove
+
+    tie_break = TieBreak(ties) if (ties := trained.tie_break) is not None else None
+    merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, excuse(cell))
+    work = cell.task_key, trained.merges_sha256, cell.num_merges
+    key = (*work, whole, tie_break, merges.by_design)
+
+    if key not in session.judged:
+        word_counts, tokens = session.words(cell.reading), None
+        if word_counts is None:
+            return
+        identity = prove(word_counts, merges, cell.min_count, **cell.extending())
+        if identity.kind == BY_DESIGN and (words := own_words(trained, session)) is not None:
+            judged = prove(words, replace(merges, tie_break=None, by_design=None), cell.min_count)
+            of_own_words = judged.kind.replace("_", " ")
+            if judged.tie_break:
+                of_own_words += f" ({judged.tie_break})"
+            identity = replace(identity, of_own_words=of_own_words)
+        if identity.kind == WRONG and answer.from_file:
+            is_tie = identity.got_count == identity.want_count
+            of_words = jobs.words_verdict(cell, word_counts, session.next_folder(), is_tie)
+            reason = "; ".join(filter(None, [identity.reason, of_words]))
+            identity = replace(identity, reason=reason)
+        if session.settings.tokens and whole:
+            tokens = tokens_left(word_counts, trained.merges)
+        session.judged[key] = identity, tokens
+    trained.identity, trained.tokens = session.judged[key]
+
+
+def excuse(cell: TrainCell) -> str | None:
+    """Why the card of a trainer says that its merges are others; None on the very words that it
+    counts.
+    """
+    card, reading = cell.variant, cell.reading
+    if card.own_words == reading.pattern_name and not reading.corpus.special_tokens:
+        return None
+    return card.by_design or None
+
+
+def own_words(trained: Trained, session: Session) -> WordCounts | None:
+    """The words of the trainer's own pattern; None if it has none."""
+    cell, name = trained.cell, trained.cell.variant.own_words
+    if not name or cell.extension is not None:
+        return None
+    pattern = registry.patterns()[name]
+    reading = Reading(
+        cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=())
+    )
+    if session.words(reading) is None:
+        default_words(replace(cell.count, reading=reading), "its own words", session)
+    return session.words(reading)
+
+
+# Profiles: the same call in a fresh process once more, untimed, under cProfile
+
+NONE, CPROFILE = "none", "cprofile"
+ROWS = 40
+
+
+def profile_trainers(task: Task, session: Session) -> bool:
+    """Profile every trainer of a task that has succeeded, with a note on where its files are; False
+    if one has no profile.
+    """
+    if session.settings.profile == NONE:
+        return True
+    records = session.log.records(task.number)
+    succeeded = {record.cell.run_key for record in records if record.status == "ok"}
+    failures = []
+    for cell in task.cells:
+        if cell.key not in succeeded:
+            continue
+        if session.words(cell.reading) is None:
+            failures.append(
+                f"no profile of {cell.label}: an earlier command counted its words; set rerun=true"
+            )
+            continue
+
+        name = folder_name(f"profile-{cell.variant.name}-{cell.key[:8]}")
+        path = session.settings.results / name
+        reason = profile(cell, session, path)
+        if reason is None:
+            session.notes.append(f"profile of {cell.label}: {path}.txt, {path}.prof")
+        else:
+            failures.append(f"no profile of {cell.label}: {reason}")
+    session.notes += failures
+    return not failures
+
+
+def profile(cell: TrainCell, session: Session, path: Path) -> str | None:
+    """Write cProfile's statistics, and a table of the functions with most time; return why not if
+    the trainer fails.
+    """
+    output = session.next_folder()
+    statistics = output.absolute() / "profile"
+    job = jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))
+    answer = measure(replace(job, profile=str(statistics)), output, cell.count.limits)
+    if answer.status != "ok":
+        shutil.rmtree(output)
+        return answer.reason or answer.stderr_tail.strip().rpartition("\n")[2]
+
+    # not with_suffix: a name may have dots
+    with path.with_name(f"{path.name}.txt").open("w") as file:
+        found = pstats.Stats(str(statistics), stream=file)
+        found.strip_dirs().sort_stats("cumulative").print_stats(ROWS)
+    shutil.copyfile(statistics, path.with_name(f"{path.name}.prof"))
+    shutil.rmtree(output)
+    return None

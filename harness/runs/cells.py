@@ -22,7 +22,7 @@ from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
 from harness.common.registry import EXTENDS, CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.limits import WorkerLimits
+from harness.measure.machine import WorkerLimits
 from harness.worker import exchange
 from variants.contract import Corpus
 

@@ -33,8 +33,7 @@ from harness.common.units import counted_text
 from harness.common.values import special_texts
 from harness.corpora import CorpusFile
 from harness.corpora.texts import is_name
-from harness.measure.limits import WorkerLimits
-from harness.measure.machine import available_memory, interpreter, usable_cores
+from harness.measure.machine import WorkerLimits, available_memory, interpreter, usable_cores
 from harness.runs.cells import (
     CountCell,
     Plan,

@@ -24,9 +24,8 @@ from harness.common.comparison import Sample, compare, interval
 from harness.common.files import open_appending
 from harness.common.printing import print_stderr
 from harness.measure.quiet import lock
-from harness.records.file import Record
+from harness.records.file import Record, RunLog
 from harness.records.lines import RecordFile, read_lines, unwritable
-from harness.records.log import RunLog
 from harness.records.schema import End, Line, Run
 from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
 from harness.runs.imports import ImportedFiles

@@ -47,8 +47,7 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
         show_plan(plan)
         return OK
     # late: they are slow to import, and a plan needs neither
-    from harness.runs.blocks import measure_task
-    from harness.runs.profiling import profile_trainers
+    from harness.runs.blocks import measure_task, profile_trainers
     from harness.runs.session import session_of
 
     profiled = True

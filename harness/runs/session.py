@@ -18,7 +18,7 @@ from harness.common.files import copy_tree, remove_tree
 from harness.common.progress import Display
 from harness.measure.machine import environment, host, machine, python
 from harness.measure.quiet import timing
-from harness.records.log import RunLog
+from harness.records.file import RunLog
 from harness.records.schema import Run
 from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task, digest
 from harness.runs.imports import ImportedFiles

@@ -34,9 +34,8 @@ from harness.common.files import (
     sync_names,
     temporary_folder,
 )
-from harness.common.foreign import read_json
 from harness.common.outputs import check_output, real_path
-from harness.common.values import special_texts
+from harness.common.values import read_json, special_texts
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (
     CONFIG,

@@ -21,8 +21,8 @@ from msgspec.structs import asdict, replace
 
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import readable
-from harness.common.foreign import BYTE_ORDER_MARK, read_json
 from harness.common.units import token_text
+from harness.common.values import BYTE_ORDER_MARK, read_json
 from harness.tokenizers.dialects import to_ruby
 from harness.tokenizers.learned import (
     BYTES,

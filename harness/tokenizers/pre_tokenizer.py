@@ -16,7 +16,7 @@ import msgspec
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import readable
-from harness.common.foreign import read_json
+from harness.common.values import read_json
 from harness.tokenizers.dialects import from_ruby
 from harness.tokenizers.plain import compiled_pattern
 from variants.contract import GPT2_PATTERN

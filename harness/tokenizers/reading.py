@@ -10,8 +10,8 @@ import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import readable
-from harness.common.foreign import read_json
 from harness.common.units import counted_text
+from harness.common.values import read_json
 from harness.tokenizers.writing import bare_numbers, description_of
 
 if TYPE_CHECKING:

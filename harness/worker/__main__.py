@@ -31,7 +31,7 @@ from harness.worker import (
     STOP,
     WORK,
 )
-from harness.worker.call import MeasuredCall, clock, imported_files
+from harness.worker.call import IMPORTED, Channel, MeasuredCall, clock, count, imported_files
 from harness.worker.calling import (
     of_module,
     own_frames,
@@ -40,8 +40,6 @@ from harness.worker.calling import (
     shortened,
     where_raised,
 )
-from harness.worker.channel import IMPORTED, Channel
-from harness.worker.counting import count
 from harness.worker.job import COUNT, Setup, read_job, read_setup
 from harness.worker.training import how_it_is_fed, merges_so_far, train
 from variants import vetoes

@@ -5,17 +5,56 @@ Standard library only, and Python 3.9's: it runs in the measured process.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import select
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from harness.worker import exchange
-from harness.worker.calling import Parameters, StoppableMeter
-from harness.worker.channel import BEGIN, END, Channel
+from harness.worker.calling import (
+    Parameters,
+    StoppableMeter,
+    arguments_for,
+    expect_known_phases,
+    expect_word_counts,
+)
 from harness.worker.job import Job
 from variants.contract import Corpus
+
+IMPORTED, BEGIN, END = b"imported", b"begin", b"end"
+"""What the process announces to the harness, which answers with a byte."""
+SECONDS_FOR_A_REPLY = 5.0
+
+
+class Channel:
+    """A socket to the harness; a trainer that closes or replaces it silences it."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        os.set_blocking(descriptor, False)
+        self.descriptor = descriptor
+        self.file = os.fstat(descriptor)
+
+    def send(self, word: bytes) -> bool:
+        """Write a line to the harness; return False if that is impossible."""
+        with contextlib.suppress(OSError):  # closed, or full because the harness is halted
+            if os.path.samestat(os.fstat(self.descriptor), self.file):
+                return os.write(self.descriptor, word + b"\n") > 0
+        return False
+
+    def announce(self, moment: bytes, seconds: float | None = SECONDS_FOR_A_REPLY) -> None:
+        """Announce a moment to the harness, and wait until it has read its clock and its
+        accounts.
+        """
+        if self.send(moment):
+            with contextlib.suppress(OSError):
+                select.select([self.descriptor], [], [], seconds)
+                os.read(self.descriptor, 1)
+
 
 # Taken before the job's code is imported, so nothing it replaces can reach the total.
 clock = time.perf_counter
@@ -113,3 +152,27 @@ def imported_files() -> dict[str, list[int]]:
             if state is not None:
                 states[path] = state
     return states
+
+
+def count(call: MeasuredCall, counter: Any, output: Path) -> dict[str, Any]:
+    """Call a counter; return its figures, and leave its words in `output`.
+
+    Raises ValueError if it returns something else than word counts.
+    """
+    job = call.job
+    positional, keywords = arguments_for(
+        call.parameters, [call.corpus()], call.meter, {"threads": job.threads}, job.params
+    )
+    takes_threads = "threads" in keywords
+
+    call.begin()
+    word_counts = counter(*positional, **keywords)
+    call.mark()
+
+    if call.meter.refused:  # it has not counted everything
+        return {**call.figures(takes_threads), "status": "stopped"}
+    expect_word_counts(word_counts)
+    expect_known_phases(call.meter.seconds)
+    figures = call.figures(takes_threads, exchange.seal(word_counts))
+    exchange.write_columns(output / "words", word_counts)
+    return {**figures, "words_done": len(word_counts)}

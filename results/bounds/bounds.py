@@ -24,7 +24,7 @@ from harness.proof.compiled_replay import judge_merges
 from harness.proof.native import _replay
 from harness.results.rows import rows
 from harness.results.selection import records_of
-from harness.runs.counting import words_of
+from harness.runs.blocks import words_of
 from harness.runs.plan import plan_of_words
 from variants import flat
 from variants.contract import Merge, TieBreak

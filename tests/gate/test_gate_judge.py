@@ -22,7 +22,7 @@ from harness.gate.evidence import accepted_changes, new_log, read_snapshot
 from harness.gate.observe import Arm, Arms, Sampler, observe_instructions
 from harness.measure import callgrind
 from harness.measure.process import Answer, ProcessOptions
-from harness.records.log import RunLog
+from harness.records.file import RunLog
 from harness.records.schema import GateQuestion, Note, Proof, StoredIdentity
 from harness.runs.cells import Side
 

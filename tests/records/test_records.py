@@ -45,9 +45,8 @@ from harness import report, table
 from harness.common.errors import UNMEASURED, Refusal
 from harness.measure import machine
 from harness.records import __main__ as records
-from harness.records.file import Record, read_records
+from harness.records.file import Record, RunLog, read_records
 from harness.records.lines import FILE_NAME, PACKED, RecordFile
-from harness.records.log import RunLog
 from harness.records.schema import KINDS, Data, WholeBlock
 from harness.runs.jobs import without_paths
 from variants.contract import GPT2_PATTERN, WordCounts

@@ -38,7 +38,7 @@ from harness.measure.process import WorkerLimits, measure
 from harness.records.file import Record, read_records
 from harness.records.schema import BY_ITSELF
 from harness.results.rows import AT_LEAST, Time, rows
-from harness.runs import blocks, counting, run
+from harness.runs import blocks, run
 from harness.runs.cells import Plan, TrainCell, make_tasks
 from harness.runs.jobs import train_job
 from harness.runs.run import trained_records
@@ -180,8 +180,8 @@ def test_a_counter_over_the_limit_is_not_run_again_and_nothing_is_trained(tmp_pa
 def test_words_of_an_outside_counter_are_checked_once_for_each_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_default = Mock(wraps=counting.default_words)
-    monkeypatch.setattr(counting, "default_words", by_default)
+    by_default = Mock(wraps=blocks.default_words)
+    monkeypatch.setattr(blocks, "default_words", by_default)
     honest = CounterCard("mine", "sabotaged_counters:honest")
     records = records_of(tmp_path, cell_of(reading_of(tmp_path), counter=honest), repeat=3)
     assert (run.exit_code(records), by_default.call_count) == (OK, 1)

@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 import tomllib
 
-from harness.records.file import Record
+from harness.records.file import Record, RunLog
 from harness.records.lines import RecordFile, read_lines
-from harness.records.log import RunLog
 from harness.records.schema import SCHEMA, Cell, End, Line, Measurement, Proof, Run
 
 RECORDS = Path(__file__).parents[1] / "fixtures" / "records"

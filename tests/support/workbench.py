@@ -25,7 +25,7 @@ from harness.corpora import CorpusFile
 from harness.measure.process import Answer, OnProgress, Supervision, WorkerLimits
 from harness.proof import IDENTICAL
 from harness.proof.prove import Identity
-from harness.records.log import RunLog
+from harness.records.file import RunLog
 from harness.runs import blocks
 from harness.runs.blocks import measure_task
 from harness.runs.cells import Block, CountCell, Plan, Reading, Settings, TrainCell, make_tasks
