@@ -104,22 +104,68 @@ class Npm(Packaged, frozen=True, tag="npm", kw_only=True):
     package: Annotated[str, Meta(pattern=rf"^(@{PLAIN}/)?{PLAIN}\Z")]
 
 
-class Generated(Struct, frozen=True, tag_field="kind", tag="generator"):
-    """The parameters are checked by what the generator takes."""
+Number = Annotated[int, Meta(ge=1, le=1 << 40)]
+Few = Annotated[int, Meta(ge=1, le=1 << 26)]
+"""What is held in memory."""
+Weights = list[Annotated[int, Meta(ge=0, le=1 << 20)]]
 
-    generator: Name
+
+class Generated(Strict, frozen=True, tag_field="kind", kw_only=True):
+    """A text, or a table of words, that random numbers make."""
+
+    seed: Annotated[int, Meta(ge=0, lt=1 << 32)]
+
+
+class RandomText(Generated, frozen=True, tag="random_text", kw_only=True):
+    """Letter i of the alphabet has the weight letter_weights[i], equal ones if that is empty; a word
+    of n letters has the weight length_weights[n - 1]; a document is `document` words.
+    """
+
+    bytes: Number
+    alphabet: Annotated[str, Meta(min_length=1)]
+    letter_weights: Weights
+    length_weights: Weights
+    document: Number
+
+
+class Ties(Generated, frozen=True, tag="ties", kw_only=True):
+    letters: Annotated[int, Meta(ge=2, le=26)]
+
+
+class Runs(Generated, frozen=True, tag="runs", kw_only=True):
+    bytes: Number
+    longest: Annotated[int, Meta(ge=1, le=1 << 16)]
+
+
+class OneWord(Generated, frozen=True, tag="one_word", kw_only=True):
+    bytes: Number
+    alphabet: Annotated[str, Meta(pattern=r"^[\x00-\x7f]+\Z")]
+
+
+class ZipfWords(Generated, frozen=True, tag="zipf_words", kw_only=True):
+    words: Few
+    sixteenths: Annotated[int, Meta(ge=17, le=64)]
+
+
+class RareWords(Generated, frozen=True, tag="rare_words", kw_only=True):
+    words: Annotated[int, Meta(ge=1000, le=42**3)]
+    heavy: Annotated[int, Meta(ge=2, le=200)]
 
 
 class Library(Strict, frozen=True, tag_field="kind", tag="stdlib"):
     """The standard library of the running Python."""
 
 
-class YourText(Strict, frozen=True, tag_field="kind", tag="path"):
+class Yours(Strict, frozen=True, tag_field="kind"):
     """What data.path names."""
 
 
-class YourWords(Strict, frozen=True, tag_field="kind", tag="words"):
-    """The table of words that data.path names."""
+class YourText(Yours, frozen=True, tag="path"):
+    """Text."""
+
+
+class YourWords(Yours, frozen=True, tag="words"):
+    """A table of words."""
 
 
 class Facts(Strict, frozen=True, omit_defaults=True):
@@ -147,7 +193,20 @@ class DataCard(Excerpt, frozen=True, kw_only=True):
 
     name: Name
     source: (
-        Url | HuggingFace | PackageIndex | Debian | Npm | Generated | Library | YourText | YourWords
+        Url
+        | HuggingFace
+        | PackageIndex
+        | Debian
+        | Npm
+        | RandomText
+        | Ties
+        | Runs
+        | OneWord
+        | ZipfWords
+        | RareWords
+        | Library
+        | YourText
+        | YourWords
     )
     about: Line = ""
     language: Line = ""

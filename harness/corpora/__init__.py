@@ -9,12 +9,23 @@ its members are; or the documents themselves, one after another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from harness.common import cache
+from harness.common.cards import (
+    Addressed,
+    DataCard,
+    Generated,
+    Library,
+    Packaged,
+    RareWords,
+    YourWords,
+    ZipfWords,
+)
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import cards
 from harness.corpora.files import CorpusFile, Part, card_slice, digest_of
@@ -24,7 +35,7 @@ __all__ = ["CorpusFile", "Part", "digest_of", "inputs_of", "is_table", "prepare"
 
 
 def prepare(
-    card: Mapping[str, Any], special_tokens: Sequence[str], errors: str | None = "strict"
+    card: DataCard, special_tokens: Sequence[str], errors: str | None = "strict"
 ) -> CorpusFile:
     """Find or make the file of a card, verify it, and cut the slice that its `bytes`, `skip`,
     `documents` select.
@@ -33,69 +44,68 @@ def prepare(
     its card.
     """
     card = cards.with_changes_named(card)
-    name, source = card["name"], card["source"]
-    is_generated = card["path"] is None and "generator" in source
-    parameters = (
-        {key: value for key, value in source.items() if key != "kind"} if is_generated else None
-    )
+    parameters = None
+    if card.path is None and isinstance(card.source, Generated):
+        parameters = msgspec.to_builtins(card.source)
+        parameters = {"generator": parameters.pop("kind"), **parameters}
     if is_table(card):
         from harness.corpora.word_store import word_table  # late, as few need it
 
         return replace(word_table(card), parameters=parameters)
+
+    name, whole_path = card.name, ""
     parts: tuple[Part, ...] = ()
-    whole_path = ""
-    if card["path"] is None:
+    if card.path is None:
         path = find(card)
     else:
         file_name, path, parts, whole_path = local_corpus(card, special_tokens, errors)
-        name = name if "sha256" in card["facts"] else file_name
-    sha256 = cards.check_facts(name, path, card)
-    facts = cards.counted_facts(card, special_tokens)
+        name = name if card.facts.sha256 else file_name
     whole = CorpusFile(
         name,
         path,
         path.stat().st_size,
-        sha256,
+        cards.check_facts(name, path, card),
         parameters=parameters,
         parts=parts,
         whole_path=whole_path,
-        facts=facts,
+        facts=cards.counted_facts(card, special_tokens),
     )
     return card_slice(whole, card, special_tokens)
 
 
-def inputs_of(card: Mapping[str, Any]) -> list[Path]:
+def inputs_of(card: DataCard) -> list[Path]:
     """The files of this machine that a card reads, and the folders that it reads whole: no output
     may go there.
     """
-    if card["path"] is not None:
-        return named_places(card["path"])
-    if card["source"]["kind"] not in cards.FETCHED:
+    if card.path is not None:
+        return named_places(card.path)
+    if not isinstance(card.source, Addressed | Packaged):
         return []
-    return [cache.place(cards.fetched_kind(card["name"]), card["name"])]
+    return [cache.place(cards.fetched_kind(card.name), card.name)]
 
 
-def is_table(card: Mapping[str, Any]) -> bool:
+def is_table(card: DataCard) -> bool:
     """Whether a card is a table of words that are counted already, from a generator or from a
     file.
     """
-    return card["source"].get("kind") == "words" or card["source"].get("generator") in cards.TABLES
+    return isinstance(card.source, YourWords | ZipfWords | RareWords)
 
 
-def find(card: Mapping[str, Any]) -> Path:
+def find(card: DataCard) -> Path:
     """The file of a card, generated if missing. Raises Refusal if it is not on this machine."""
-    kind, name = card["source"]["kind"], card["name"]
-    if kind == cards.STDLIB:
+    source, name = card.source, card.name
+    if isinstance(source, Library):
         return cards.standard_library()
-    if kind == cards.GENERATOR:
+    if isinstance(source, Generated):
         from harness.corpora.random_text import text_file  # late: NumPy is slow to import
 
         return text_file(card)
-    if kind in cards.YOURS:
+    if not isinstance(source, Addressed | Packaged):
         raise Refusal(f"data={name} needs data.path=FILE")
+
     entry = cache.find(cards.fetched_kind(name), name)
     if entry is None:
         place = cache.place(cards.fetched_kind(name), name)
         advice = f"get it with python -m harness.corpora fetch {name}, or set data.path=FILE where you have it"
         raise Refusal(f"data={name}: not found in {place}, or damaged; {advice}", UNMEASURED)
-    return Path(entry.path, card["source"]["file"])
+    return Path(entry.path, source.file)

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec import structs
+
 from harness.common import cache, registry
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
@@ -18,7 +20,7 @@ from harness.common.outputs import check_output, output_file
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.units import bytes_text
 from harness.corpora import prepare
-from harness.corpora.cards import card_of, data_cards, state
+from harness.corpora.cards import card_of, state
 from harness.corpora.fetch import fetch
 from harness.worker import exchange
 from variants.contract import WordCounts
@@ -93,9 +95,9 @@ def parser() -> argparse.ArgumentParser:
 def list_all(_: argparse.Namespace) -> None:
     """Every data set: what it is, its licence and size, whether it is here."""
     rows = [["name", "language", "bytes", "here", "licence", "what it is"]]
-    for card in data_cards().values():
-        size = bytes_text(card["facts"]["bytes"]) if "bytes" in card["facts"] else ""
-        texts = (card["name"], card["language"], size, state(card), card["licence"], card["about"])
+    for card in map(card_of, registry.names("data")):
+        size = "" if card.facts.bytes is None else bytes_text(card.facts.bytes)
+        texts = (card.name, card.language, size, state(card), card.licence, card.about)
         rows.append([terminal_text(text or "-") for text in texts])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -109,7 +111,7 @@ def info(arguments: argparse.Namespace) -> None:
     path_hint = (
         "data.path=FILE"
         if here == "yours"
-        else f"python -m harness.corpora path {card['name']} prints its place"
+        else f"python -m harness.corpora path {card.name} prints its place"
     )
     print_stdout(f"{text.rstrip()}\n# here: {here}; {path_hint}")
 
@@ -123,23 +125,23 @@ def fetch_all(arguments: argparse.Namespace) -> None:
 def path(arguments: argparse.Namespace) -> None:
     """Only where the file is that a run would read, for scripts."""
     card = card_of(arguments.name)
-    print_stdout(str(prepare(card, card["special_tokens"]).path))
+    print_stdout(str(prepare(card, card.special_tokens).path))
 
 
 def verify(arguments: argparse.Namespace) -> None:
     """Read the whole file, and compare its size and sha256 with the card."""
     card = card_of(arguments.name)
-    corpus = prepare({**card, "bytes": None}, card["special_tokens"])
+    corpus = prepare(structs.replace(card, bytes=None), card.special_tokens)
     # tables are always read to their end
     if not corpus.table and cache.digest_of(corpus.path) != corpus.sha256:
         raise Refusal(
             f"{corpus.path} is damaged, though its times are unchanged; remove it", UNMEASURED
         )
-    print_stdout(f"{card['name']}: {corpus.path}")
+    print_stdout(f"{card.name}: {corpus.path}")
     for fact, value in {"bytes": corpus.bytes, "sha256": corpus.sha256}.items():
-        print_stdout(
-            f"  {fact:<8}{value}  {'as the card says' if fact in card['facts'] else 'not on the card'}"
-        )
+        is_stated = getattr(card.facts, fact) is not None
+        says = "as the card says" if is_stated else "not on the card"
+        print_stdout(f"  {fact:<8}{value}  {says}")
 
 
 def show_cache(arguments: argparse.Namespace) -> None:

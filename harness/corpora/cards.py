@@ -13,17 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from harness.common import cache, registry
+from harness.common.cards import Addressed, DataCard, Facts, Generated, Packaged, Yours
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.files import TEXT, CorpusFile, digest_of
 
-Card = Mapping[str, Any]
-GENERATOR = "generator"
-TABLES = ("zipf_words", "rare_words")
-"""The generator of tables of words; the others make texts."""
-FETCHED = ("url", "hugging_face", "package_index", "debian", "npm")
-"""The kinds of source that harness.corpora.fetch downloads."""
-STDLIB = "stdlib"
 # of stdlib
 LEFT_OUT = {
     "test",
@@ -34,23 +31,16 @@ LEFT_OUT = {
     "site-packages",
     "dist-packages",
 }
-# the kinds of source that are a file of the user's own, text or a table of words
-YOURS = ("path", "words")
 
 
-def data_cards() -> dict[str, Card]:
-    """Every data card by name, complete. Raises Refusal for an invalid one."""
-    return {name: registry.card("data", name) for name in registry.names("data")}
-
-
-def card_of(name: str) -> Card:
+def card_of(name: str) -> DataCard:
     """The card of this name, even if others are invalid. Raises Refusal, with the existing names,
     if it is missing.
     """
     existing = registry.names("data")
     if name not in existing:
         raise Refusal(registry.unknown("data set", name, existing))
-    return registry.card("data", name)
+    return msgspec.convert(registry.card("data", name), DataCard)
 
 
 def fetched_kind(name: str) -> str:
@@ -90,57 +80,53 @@ def standard_library() -> Path:
     return cache.kept("corpora", key, make).path / TEXT
 
 
-def state(card: Card) -> str:
+def state(card: DataCard) -> str:
     """Whether the file is here: yes, no, on use (made when a run needs it), or yours."""
-    source = card["source"]
-    kind = source["kind"]
-    if kind in FETCHED:
-        return "no" if cache.find(fetched_kind(card["name"]), card["name"]) is None else "yes"
-    return "yours" if kind in YOURS else "on use"
+    if isinstance(card.source, Addressed | Packaged):
+        return "no" if cache.find(fetched_kind(card.name), card.name) is None else "yes"
+    return "yours" if isinstance(card.source, Yours) else "on use"
 
 
-def with_changes_named(card: Card) -> Card:
+def with_changes_named(card: DataCard) -> DataCard:
     """The card; with overridden generator parameters, a card named by them and without facts."""
-    name = card["name"]
-    is_card = name in registry.names("data")
-    original = registry.card("data", name)["source"] if is_card else {}
-    changed = [
-        f"{name}={value}" for name, value in card["source"].items() if original.get(name) != value
-    ]
-    if not changed or card["source"].get("kind") != GENERATOR:
+    if not isinstance(card.source, Generated) or card.name not in registry.names("data"):
         return card
-    return {**card, "name": f"{card['name']}({','.join(changed)})", "facts": {}}
+    original = card_of(card.name).source
+    changed = [
+        f"{name}={value}"
+        for name, value in msgspec.to_builtins(card.source).items()
+        if getattr(original, name, value) != value
+    ]
+    if not changed:
+        return card
+    return replace(card, name=f"{card.name}({','.join(changed)})", facts=Facts())
 
 
-def check_facts(name: str, path: Path, card: Card) -> str:
+def check_facts(name: str, path: Path, card: DataCard) -> str:
     """Return the digest of a file. Raises Refusal if its size or digest differs from the card's."""
     digest = digest_of(path)
-    if wrong := difference(card["facts"], {"bytes": path.stat().st_size, "sha256": digest}):
+    if wrong := difference(card.facts, {"bytes": path.stat().st_size, "sha256": digest}):
         advice = "it is another file or damaged; remove it to get it again, or use it as your own file with data=file"
         raise Refusal(f"data={name}: {path} {wrong}; {advice}", UNMEASURED)
     return digest
 
 
-def difference(stated: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+def difference(stated: Facts, facts: Mapping[str, Any]) -> str:
     """The first fact for which a card states another value, in words; empty if there is none.
     None is unknown.
     """
     for fact, value in facts.items():
-        if value is not None and (expected := stated.get(fact, value)) != value:
+        expected = getattr(stated, fact, None)
+        if None not in (value, expected) and value != expected:
             return f"has {fact} {value}, its card says {expected}"
     return ""
 
 
-def counted_facts(card: Card, special_tokens: Sequence[str]) -> dict[str, int]:
+def counted_facts(card: DataCard, special_tokens: Sequence[str]) -> Facts:
     """The facts of the count, if they hold for these special tokens."""
-    if list(special_tokens) != card.get("special_tokens", ["<|endoftext|>"]):
-        return {}
-    counted = ("documents", "pre_tokens", "words")
-    return {
-        fact: value
-        for fact, value in card["facts"].items()
-        if fact in counted and value is not None
-    }
+    if list(special_tokens) != card.special_tokens:
+        return Facts()
+    return replace(card.facts, bytes=None, sha256=None)
 
 
 def counted_otherwise(

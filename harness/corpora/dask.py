@@ -32,6 +32,7 @@ from unittest import mock
 import regex
 
 from harness.common import cache
+from harness.common.cards import DataCard
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.printing import print_stderr
 from harness.common.progress import bar
@@ -69,7 +70,7 @@ STATES = (
 
 
 def counted_table(
-    card: Mapping[str, Any],
+    card: DataCard,
     corpus: Corpus,
     scheduler: str | None,
     memory: int | None,
@@ -102,14 +103,14 @@ def counted_table(
     return CorpusFile(text.name, table.path, bytes, sha256, table=True, of_text=True)
 
 
-def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) -> Documents:
+def text_of(card: DataCard, corpus: Corpus, file: CorpusFile | None) -> Documents:
     """What is to be counted. Raises Refusal if its documents cannot be counted separately."""
     if file is not None:
         return Documents(file.name, [local_member(file.path)], [Form()], RowReading())
 
     members = [
         local_member(member) if isinstance(member, Path) else member
-        for member in local.members_of(card["path"], members_behind)
+        for member in local.members_of(card.path, members_behind)
     ]
     text = local.documents_of(card, corpus.special_tokens, corpus.errors, members)
     separator = text.separator

@@ -10,11 +10,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 import urllib.parse
-from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any
-
-import msgspec
 
 from harness.common import cache
 from harness.common.cards import Addressed, DataCard, HuggingFace, Packaged, Url, inside
@@ -31,11 +27,10 @@ from harness.corpora.rows import RowReading
 HEADERS = 1 << 10  # the most bytes that a compressed file is longer than its text
 
 
-def fetch(content: Mapping[str, Any]) -> Path:
+def fetch(card: DataCard) -> Path:
     """Return the file of a card, fetched if missing. Raises Refusal if that fails or it differs
     from the card.
     """
-    card = msgspec.convert(content, DataCard)
     name, source = card.name, card.source
     if not isinstance(source, Addressed | Packaged):
         raise Refusal(
@@ -47,7 +42,7 @@ def fetch(content: Mapping[str, Any]) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         entry = cache.find(fetched_kind(name), name) or fetch_entry(card, source)
         path = inside(entry.path, source.file)
-        facts = {"sha256": check_facts(name, path, content), "bytes": path.stat().st_size}
+        facts = {"sha256": check_facts(name, path, card), "bytes": path.stat().st_size}
     missing = ", ".join(
         f"{fact} {value}" for fact, value in facts.items() if getattr(card.facts, fact) is None
     )
@@ -75,7 +70,7 @@ def fetch_entry(card: DataCard, source: Addressed | Packaged) -> cache.Entry:
         print_stderr(f"checking {fetched.name}")
         digest = cache.digest_of(fetched)
         facts = {"bytes": fetched.stat().st_size, "sha256": digest}
-        if wrong := difference(msgspec.to_builtins(card.facts), facts):
+        if wrong := difference(card.facts, facts):
             advice = "it was discarded, and if the next fetch ends so too, its source has changed"
             raise Damaged(f"what was fetched for {card.name} {wrong}; {advice}", UNMEASURED)
     except Damaged:

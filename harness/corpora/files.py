@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common import cache
+from harness.common.cards import DataCard, Facts
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.registry import at_least, parse_bytes
 
@@ -53,7 +54,7 @@ class CorpusFile:
     skip: int | None = None  # where in the whole file a slice starts
     # the whole path of a file of yours, which ends with its name
     whole_path: str = field(default="", compare=False)
-    facts: Mapping[str, int] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
 
     def is_unchanged(self) -> bool:
         """Whether the file still has this digest."""
@@ -129,9 +130,12 @@ def state_of(path: Path) -> str:
     return f"{path.resolve()}|{status.st_size}|{times}|{status.st_dev}|{status.st_ino}"
 
 
-def card_slice(
-    whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str]
-) -> CorpusFile:
+def is_slice(card: DataCard) -> bool:
+    """Whether a card selects a part of its text."""
+    return (card.skip, card.bytes, card.documents) != (None, None, None)
+
+
+def card_slice(whole: CorpusFile, card: DataCard, special_tokens: Sequence[str]) -> CorpusFile:
     """The slice that data.skip, data.bytes and data.documents select, as a separate file; without
     them the whole.
 
@@ -139,15 +143,15 @@ def card_slice(
     and ends with the last document, or else the last line, that ends in the last tenth of them; or
     else with a character.
     """
-    if all(card[key] is None for key in ("skip", "bytes", "documents")):
+    if not is_slice(card):
         return whole
-    skip = parse_bytes(card["skip"] or 0, "data.skip", smallest=0)
-    length = parse_bytes(card["bytes"], "data.bytes") if card["bytes"] is not None else None
-    if card["documents"] is not None:
-        at_least("data.documents", card["documents"])
+    skip = parse_bytes(card.skip or 0, "data.skip", smallest=0)
+    length = None if card.bytes is None else parse_bytes(card.bytes, "data.bytes")
+    if card.documents is not None:
+        at_least("data.documents", card.documents)
     with whole.path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if whole.bytes else b""
-        start, stop = bounds(mapped, special_tokens, skip, length, card["documents"])
+        start, stop = bounds(mapped, special_tokens, skip, length, card.documents)
         if start == stop and whole.bytes:
             skipped = f"data.skip={skip} leaves nothing of {whole.name}: no document starts there; skip less"
             short = f"data.bytes={length} is less than one character of {whole.name}; set it higher"
@@ -170,7 +174,7 @@ def excerpt(whole: CorpusFile, content: mmap.mmap | bytes, start: int, stop: int
         sha256=entry.digests[TEXT],
         parts=whole.parts or (Part(0, str(whole.path)),),
         skip=start,
-        facts={},
+        facts=Facts(),
     )
 
 

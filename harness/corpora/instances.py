@@ -10,17 +10,19 @@ from __future__ import annotations
 import hashlib
 import mmap
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, cycle
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from harness.common import cache
+from harness.common.cards import DataCard, Facts
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import at_least, parse_bytes
 from harness.corpora import prepare
@@ -52,7 +54,7 @@ class Draw(NamedTuple):
             name=self.of + end,
             whole_path=whole_path,
             parameters=recipe,
-            facts={},
+            facts=Facts(),
         )
 
 
@@ -69,16 +71,16 @@ class Text(NamedTuple):
 
 
 def draw_instances(
-    card: Mapping[str, Any], special_tokens: Sequence[str], errors: str, number: int, seed: int
+    card: DataCard, special_tokens: Sequence[str], errors: str, number: int, seed: int
 ) -> list[CorpusFile]:
     """The first `number` instances of a text. Raises Refusal for a table of words, for a text that
     is too short, and as `prepare` does.
     """
     at_least("instances", number)
-    whole = prepare({**card, "bytes": None}, special_tokens, errors)
+    whole = prepare(structs.replace(card, bytes=None), special_tokens, errors)
     if whole.table:
         raise Refusal(f"data={whole.name} is a table of words; leave out instances=")
-    text = text_to_draw_from(whole, special_tokens, card["bytes"])
+    text = text_to_draw_from(whole, special_tokens, card.bytes)
     kinds = [slice_of, shuffle_of] if len(text.starts) >= FEWEST_PIECES else [slice_of]
     draws = (Draw(whole.name, seed, index) for index in range(1, number + 1))
     return [

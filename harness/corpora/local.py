@@ -16,12 +16,13 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, TypeVar
 
 from harness.common import cache, files
+from harness.common.cards import DataCard
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.progress import Advance, bar
 from harness.common.values import split_list
@@ -121,7 +122,7 @@ class Documents:
 
 
 def local_corpus(
-    card: Mapping[str, Any], special_tokens: Sequence[str], errors: str | None = "strict"
+    card: DataCard, special_tokens: Sequence[str], errors: str | None = "strict"
 ) -> tuple[str, Path, tuple[Part, ...], str]:
     """The name of what data.path names, one plain file of it, the parts of that file, and the whole
     path that ends with the name.
@@ -133,13 +134,13 @@ def local_corpus(
     text = documents_of(card, special_tokens, errors)
     if text.separator or not text.forms[0].is_plain:
         return text.name, *assemble(text), text.whole_path
-    is_piped = card["path"] == "-"
+    is_piped = card.path == "-"
     parts = (Part(0, "standard input"),) if is_piped else ()
     return text.name, text.members[0], parts, text.whole_path
 
 
 def documents_of(
-    card: Mapping[str, Any],
+    card: DataCard,
     special_tokens: Sequence[str],
     errors: str | None = "strict",
     members: Sequence[Any] | None = None,
@@ -147,10 +148,10 @@ def documents_of(
     """The files that data.path names, or these. Raises Refusal if one cannot be read, for a column
     of plain text, and for several documents without a special token.
     """
-    path = card["path"]
+    path = card.path
     if members is None:
         members = members_of(path)
-    reading = RowReading(card.get("column"), bool(card.get("skip_nulls")), errors)
+    reading = RowReading(card.column, card.skip_nulls, errors)
     forms = [form_of(member, reading.name) for member in members]
     report_resembling(members, forms)
     separator = separator_of(path, forms, reading, special_tokens)

@@ -7,22 +7,20 @@ that IEEE 754 rounds in one way. So the bytes are the same on every machine.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise, product
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from harness.common import cache, registry
-from harness.common.cards import fitted
+from harness.common import cache
+from harness.common.cards import DataCard, OneWord, RandomText, RareWords, Runs, Ties, ZipfWords
 from harness.common.errors import Refusal
 from harness.common.progress import bar
-from harness.corpora.cards import TABLES, Card
 from harness.corpora.files import TEXT
 from harness.corpora.rare_words import rare_words
 from variants.contract import WordCounts
@@ -32,13 +30,6 @@ SEPARATOR = "<|endoftext|>"
 AT_ONCE = 1 << 16
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 Integers: TypeAlias = NDArray[np.int64]
-Number = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
-Few = Annotated[int, msgspec.Meta(ge=1, le=1 << 26)]
-"""What is held in memory."""
-Seed = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
-Weights = list[Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]]
-Text = Annotated[str, msgspec.Meta(min_length=1)]
-Ascii = Annotated[str, msgspec.Meta(pattern=r"^[\x00-\x7f]+\Z")]
 
 
 def draw(random: RandomState, weights: Sequence[int] | Integers, number: int) -> Integers:
@@ -56,29 +47,17 @@ def draw(random: RandomState, weights: Sequence[int] | Integers, number: int) ->
 # Texts
 
 
-def random_text(
-    *,
-    seed: Seed,
-    bytes: Number,
-    alphabet: Text,
-    letter_weights: Weights,
-    length_weights: Weights,
-    document: Number,
-) -> Iterator[bytes]:
-    """Words of random letters, a space before each, up to `bytes` bytes; a document is `document`
-    words.
-
-    Letter i of the alphabet has the weight letter_weights[i], equal ones if that is empty; a word
-    of n letters has the weight length_weights[n - 1].
-    """
-    weights = letter_weights or [1] * len(alphabet)
+def random_text(source: RandomText) -> Iterator[bytes]:
+    """Words of random letters, a space before each."""
+    alphabet, document = source.alphabet, source.document
+    weights = source.letter_weights or [1] * len(alphabet)
     if len(weights) != len(alphabet):
         count = f"{len(alphabet)} letters cannot have {len(weights)} letter_weights"
         raise Refusal(f"an alphabet of {count}; set one for each")
 
-    random, left, number = RandomState(seed), bytes, 0
+    random, left, number = RandomState(source.seed), source.bytes, 0
     while left:
-        lengths = draw(random, length_weights, AT_ONCE) + 1
+        lengths = draw(random, source.length_weights, AT_ONCE) + 1
         drawn = np.array([*alphabet])[draw(random, weights, lengths.sum())]
         letters = drawn.tobytes().decode("utf-32")
         bounds = pairwise([0, *np.cumsum(lengths).tolist()])
@@ -94,35 +73,34 @@ def random_text(
         number += AT_ONCE
 
 
-def ties(
-    *, seed: Seed, letters: Annotated[int, msgspec.Meta(ge=2, le=len(LETTERS))]
-) -> Iterator[bytes]:
+def ties(source: Ties) -> Iterator[bytes]:
     """Every word of three of so many letters, once, in random order: all pairs of letters occur
     equally often.
     """
-    words = [" " + "".join(word) for word in product(LETTERS[:letters], repeat=3)]
-    yield "".join(words[index] for index in RandomState(seed).permutation(len(words))).encode()
+    words = [" " + "".join(word) for word in product(LETTERS[: source.letters], repeat=3)]
+    yield "".join(
+        words[index] for index in RandomState(source.seed).permutation(len(words))
+    ).encode()
 
 
-def runs(
-    *, seed: Seed, bytes: Number, longest: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
-) -> Iterator[bytes]:
+def runs(source: Runs) -> Iterator[bytes]:
     """Runs of one letter, space or line end each, up to `longest` long: occurrences of pairs
     overlap.
     """
-    random, left = RandomState(seed), bytes
+    random, left = RandomState(source.seed), source.bytes
     while left:
         symbols = np.frombuffer(b"abcde  \n", np.uint8)[random.randint(8, size=1024)]
-        block = np.repeat(symbols, random.randint(longest, size=1024) + 1)[:left]
+        block = np.repeat(symbols, random.randint(source.longest, size=1024) + 1)[:left]
         yield block.tobytes()
         left -= len(block)
 
 
-def one_word(*, seed: Seed, bytes: Number, alphabet: Ascii) -> Iterator[bytes]:
+def one_word(source: OneWord) -> Iterator[bytes]:
     """One word of so many random letters: DNA, or anything else without a place to split."""
-    random, symbols = RandomState(seed), np.frombuffer(alphabet.encode(), np.uint8)
-    for written in range(0, bytes, AT_ONCE):
-        size = min(AT_ONCE, bytes - written)
+    symbols = np.frombuffer(source.alphabet.encode(), np.uint8)
+    random = RandomState(source.seed)
+    for written in range(0, source.bytes, AT_ONCE):
+        size = min(AT_ONCE, source.bytes - written)
         yield symbols[random.randint(len(symbols), size=size)].tobytes()
 
 
@@ -137,16 +115,14 @@ SYLLABLES = [15, 50, 33, 2]
 """The weights of one to four syllables."""
 
 
-def zipf_words(
-    *, seed: Seed, words: Few, sixteenths: Annotated[int, msgspec.Meta(ge=17, le=64)]
-) -> Iterator[tuple[bytes, Integers, NDArray[np.uint64]]]:
+def zipf_words(source: ZipfWords) -> Iterator[tuple[bytes, Integers, NDArray[np.uint64]]]:
     """So many words that share syllables, with counts by the law of Zipf and Mandelbrot; yields
     some at once: their bytes end to end, their lengths, their counts.
 
     Words are used in the order in which they are drawn for the first time, so short ones come early
     and new ones get longer, as in a text.
     """
-    random = RandomState(seed)
+    random, words = RandomState(source.seed), source.words
     slots = pieces_of_words(random)
     shape = tuple(map(len, slots))
     drawn = np.empty(0, dtype=np.int64)
@@ -155,7 +131,7 @@ def zipf_words(
         drawn = np.concatenate([drawn, *(random_words(random, shape) for _ in blocks)])
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
 
-    counts = zipf_counts(words, sixteenths)
+    counts = zipf_counts(words, source.sixteenths)
     pieces = [piece.encode() for piece in chain.from_iterable(slots)]
     first = np.cumsum([0, *shape[:-1]])
     for start in range(0, words, AT_ONCE):
@@ -225,58 +201,37 @@ def zipf_counts(words: int, sixteenths: int) -> NDArray[np.uint64]:
 
 # Cards
 
-FUNCTIONS: tuple[Callable[..., Iterator[Any]], ...] = (
-    random_text,
-    ties,
-    runs,
-    one_word,
-    zipf_words,
-    rare_words,
-)
-GENERATORS = {function.__name__: function for function in FUNCTIONS}
+TEXTS: dict[type, Callable[[Any], Iterator[bytes]]] = {
+    RandomText: random_text,
+    Ties: ties,
+    Runs: runs,
+    OneWord: one_word,
+}
+TABLES: dict[type, Callable[[Any], Iterator[Any]]] = {ZipfWords: zipf_words, RareWords: rare_words}
 
 
-def made(card: Card) -> Iterator[Any]:
-    """What the generator of a card makes, in blocks, with a bar: bytes, or the columns of a table."""
-    generate, parameters = generator_of(card["source"])
-    is_table = generate.__name__ in TABLES
-    done, unit = 0, "words" if is_table else "bytes"
-    with bar(f"making {card['name']}", parameters.get(unit, 0), unit) as show:
-        for block in generate(**parameters):
-            yield block
-            done += len(block[-1] if is_table else block)
-            show(done)
-
-
-def generator_of(source: Mapping[str, Any]) -> tuple[Callable[..., Iterator[Any]], dict[str, Any]]:
-    """The generator that a card names, and its parameters. Raises Refusal for a missing, unknown or
-    invalid one.
-    """
-    parameters = {name: value for name, value in source.items() if name != "kind"}
-    name = str(parameters.pop("generator", None))
-    if name not in GENERATORS:
-        raise Refusal(registry.unknown("generator", name, GENERATORS))
-    types = inspect.get_annotations(GENERATORS[name], eval_str=True)
-    types.pop("return")
-    kind = msgspec.defstruct("Parameters", types.items(), forbid_unknown_fields=True)
-    fitted(parameters, kind, "data.source.", f"the generator {name} takes {', '.join(types)}")
-    return GENERATORS[name], parameters
-
-
-def text_file(card: Card) -> Path:
+def text_file(card: DataCard) -> Path:
     """The generated text of a card, made if missing."""
+    source = card.source
 
     def make(folder: Path) -> None:
-        cache.check_free_space(generator_of(card["source"])[1].get("bytes", 0), card["name"])
-        with (folder / TEXT).open("wb") as file:
-            file.writelines(made(card))
+        size = getattr(source, "bytes", 0)
+        cache.check_free_space(size, card.name)
+        with (
+            bar(f"making {card.name}", size, "bytes") as show,
+            (folder / TEXT).open("wb") as file,
+        ):
+            for block in TEXTS[type(source)](source):
+                file.write(block)
+                show(file.tell())
 
-    return cache.kept("texts", cache.key_of(VERSION, dict(card["source"])), make).path / TEXT
+    key = cache.key_of(VERSION, msgspec.to_builtins(source))
+    return cache.kept("texts", key, make).path / TEXT
 
 
-def words_of(card: Card) -> WordCounts:
+def words_of(card: DataCard) -> WordCounts:
     """The words that the generator of a card makes."""
-    data, lengths, counts = zip(*made(card), strict=True)
+    data, lengths, counts = zip(*TABLES[type(card.source)](card.source), strict=True)
     bounds = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     columns = b"".join(data), bounds.tobytes(), np.concatenate(counts).tobytes()
     words, offsets, numbers = (memoryview(column) for column in columns)

@@ -5,11 +5,11 @@ other merges.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from harness.common.cards import RareWords
 
 SYMBOLS = 42
 """Of the light words, which have three: 74,088 of them are distinct."""
@@ -26,17 +26,14 @@ Word = tuple[bytes, int]
 
 
 def rare_words(
-    *,
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)],
-    words: Annotated[int, msgspec.Meta(ge=1000, le=SYMBOLS**3)],
-    heavy: Annotated[int, msgspec.Meta(ge=2, le=200)],
+    source: RareWords,
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint64]]]:
     """Yield at most so many heavy words far apart among light ones; the first and the last are heavy.
 
     Each heavy word decides a merge, and the light ones together decide those that follow.
     """
-    random = np.random.RandomState(seed)
-    decisive = heavy_words(random)[:heavy]
+    random, words = np.random.RandomState(source.seed), source.words
+    decisive = heavy_words(random)[: source.heavy]
     numbers = random.permutation(SYMBOLS**3)[: words - len(decisive)]
     digits = np.stack([numbers // SYMBOLS**2, numbers // SYMBOLS % SYMBOLS, numbers % SYMBOLS], 1)
     light = (digits + ord("0")).astype(np.uint8)

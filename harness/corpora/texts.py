@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from harness.common.cards import DataCard, fitted
 from harness.common.errors import Refusal
@@ -20,13 +22,12 @@ from harness.common.registry import parse_value
 from harness.common.units import count_text
 from harness.corpora import inputs_of, prepare
 from harness.corpora.cards import card_of
-from harness.corpora.files import CorpusFile
+from harness.corpora.files import CorpusFile, is_slice
 from harness.corpora.formats import Form
 from harness.corpora.local import Documents, documents_of
 from harness.corpora.rows import RowReading
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-SLICE = ("bytes", "skip", "documents")
 
 
 def text(
@@ -45,20 +46,20 @@ def text(
 
 
 def text_of(
-    card: Mapping[str, Any], special_tokens: Sequence[str] | None = None, errors: str | None = None
+    card: DataCard, special_tokens: Sequence[str] | None = None, errors: str | None = None
 ) -> CorpusFile:
-    tokens = card["special_tokens"] if special_tokens is None else special_tokens
+    tokens = card.special_tokens if special_tokens is None else special_tokens
     file = prepare(card, tokens, errors)
     if file.table:
         raise Refusal(f"{file.name} is a table of words, not a text; pass a text")
     return file
 
 
-def card_named(source: Source, settings: Sequence[str] = ()) -> dict[str, Any]:
+def card_named(source: Source, settings: Sequence[str] = ()) -> DataCard:
     """The card of a data set, or of files; an existing file of a data set's name wins."""
     path = os.fspath(source) if isinstance(source, str | os.PathLike) else list(map(str, source))
-    is_card = isinstance(path, str) and is_name(path)
-    card = dict(card_of(str(path))) if is_card else {**card_of("file"), "path": path}
+    card = card_of(path) if isinstance(path, str) and is_name(path) else None
+    content = msgspec.to_builtins(card or replace(card_of("file"), path=path))
     if isinstance(settings, str | Mapping) or not all(isinstance(one, str) for one in settings):
         raise TypeError(f"settings are {settings!r}, not a list; pass ['data.NAME=VALUE']")
     for setting in settings:
@@ -66,10 +67,9 @@ def card_named(source: Source, settings: Sequence[str] = ()) -> dict[str, Any]:
         if not equals or not key.startswith("data."):
             raise Refusal(f"--set {setting!r} is not a setting of a text; write data.NAME=VALUE")
         above, _, name = key.removeprefix("data.").rpartition(".")
-        part = card["source"] if above == "source" else card
+        part = content["source"] if above == "source" else content
         part[name] = parse_value(value, f"--set {key}")
-    fitted(card, DataCard, "--set data.", "correct this value")
-    return card
+    return fitted(content, DataCard, "--set data.", "correct this value")
 
 
 def named_inputs(source: Source, settings: Sequence[str] = ()) -> list[Path]:
@@ -121,8 +121,7 @@ def files_text(source: Source, settings: Sequence[str] = ()) -> str:
     return f"{count_text(len(members))} files: {', '.join(parts)}"
 
 
-def found_documents(card: Mapping[str, Any]) -> Documents:
-    path = card["path"]
-    if path is None or any(card[key] is not None for key in SLICE):
+def found_documents(card: DataCard) -> Documents:
+    if card.path is None or is_slice(card):
         return plain(text_of(card))
     return documents_of(card, ["any"], None)

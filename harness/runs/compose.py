@@ -26,7 +26,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import registry
-from harness.common.cards import CountingCard, MeasureCard, PatternCard, fitted
+from harness.common.cards import CountingCard, DataCard, MeasureCard, PatternCard, fitted
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard, parse_number
 from harness.common.units import one_line
@@ -54,6 +54,7 @@ class Config:
     values: HarnessConfig
     keys: list[str]
     variant: VariantCard
+    data: DataCard
     counting: CountingCard
     pattern: PatternCard
     measure: MeasureCard
@@ -64,7 +65,6 @@ def config_of(composed: Mapping[str, Any], keys: list[str]) -> Config:
     cards: dict[str, Any] = {}
     for group in GROUPS[:-1]:
         cards[group] = fitted(composed[group], registry.KINDS[group], f"{group}.", HELP)
-    del cards["data"]
 
     values = HarnessConfig(**composed)
     values.limits = LimitsConfig(**composed["limits"])

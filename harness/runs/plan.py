@@ -32,6 +32,7 @@ from harness.common.registry import (
 from harness.common.units import counted_text
 from harness.common.values import special_texts
 from harness.corpora import CorpusFile
+from harness.corpora.files import is_slice
 from harness.corpora.texts import is_name
 from harness.measure.machine import WorkerLimits, available_memory, interpreter, usable_cores
 from harness.runs.cells import (
@@ -71,7 +72,7 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
     for config in configs:
         cells += cells_of(config)
         values = config.values
-        inputs += corpora.inputs_of(values.data)
+        inputs += corpora.inputs_of(config.data)
         inputs += files_at(values.extend, values.seeds, values.protected)
     redacted = tuple(map(redacted_override, overrides))
     return Plan(
@@ -253,7 +254,7 @@ def extension_for(
 def vocab_size_of(config: Config, special_tokens: Sequence[str]) -> int:
     """The final size, special tokens included, and limited for this data set if a card says so."""
     size = int(card_default(config, "vocab_size"))
-    size = min(size, config.values.vocab_size_at_most.get(config.values.data["name"], size))
+    size = min(size, config.values.vocab_size_at_most.get(config.data.name, size))
     smallest = 256 + len(special_tokens)
     if size < smallest:
         raise Refusal(
@@ -265,7 +266,7 @@ def vocab_size_of(config: Config, special_tokens: Sequence[str]) -> int:
 def card_default(config: Config, key: str) -> Any:
     """The command's value, or else that of the data set's card."""
     value = getattr(config.values, key)
-    return config.values.data[key] if value is None else value
+    return getattr(config.data, key) if value is None else value
 
 
 def name_and_expression(pattern: PatternCard) -> tuple[str, str | None]:
@@ -313,7 +314,7 @@ def corpus_files(config: Config, corpus: Corpus) -> list[CorpusFile]:
     from harness.corpora.instances import draw_instances  # late: NumPy is slow to import
 
     return draw_instances(
-        values.data, corpus.special_tokens, corpus.errors, values.instances, values.seed
+        config.data, corpus.special_tokens, corpus.errors, values.instances, values.seed
     )
 
 
@@ -323,7 +324,7 @@ def corpus_file(config: Config, corpus: Corpus) -> CorpusFile:
     """
     if config.counting.engine is not None:
         return counted_by_an_engine(config, corpus)
-    file = corpora.prepare(config.values.data, corpus.special_tokens, corpus.errors)
+    file = corpora.prepare(config.data, corpus.special_tokens, corpus.errors)
     if file.table:
         refuse_ignored(file.name, config, config.keys)
     return file
@@ -335,14 +336,13 @@ def counted_by_an_engine(config: Config, reading: Corpus) -> CorpusFile:
     """
     from harness.corpora.dask import counted_table  # late: arrays of NumPy are slow to import
 
-    counting, card = config.counting, config.values.data
+    counting, card = config.counting, config.data
     names = registry.card("counting", counting.name)["params"]
     check_parameters(f"counting={counting.name}", counting.params, names)
     memory = None if counting.memory is None else parse_bytes(counting.memory, "counting.memory")
 
     file = None
-    is_part = any(card[part] for part in ("bytes", "skip", "documents"))
-    if card["path"] is None or corpora.is_table(card) or is_part:
+    if card.path is None or corpora.is_table(card) or is_slice(card):
         file = corpora.prepare(card, reading.special_tokens)
         if file.table:
             refuse_ignored(file.name, config, ["counting"])

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import msgspec
 import psutil
 import pytest
 import tomllib
 from exploring import examples
-from fetched import END, prepared
+from fetched import END, card_with, prepared
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from rows import rows_beside, write_files
@@ -33,7 +34,7 @@ from scanned_texts import COMPILED, random_content
 from workbench import cells, wait_until
 
 from harness.common.errors import Refusal
-from harness.corpora import dask, local
+from harness.corpora import dask
 from harness.corpora.cards import card_of
 from harness.measure.machine import usable_cores
 from harness.worker import exchange
@@ -60,7 +61,7 @@ def count(
     as long as the file `like`.
     """
     corpus = Corpus("", **{"special_tokens": (END,), **how})
-    card = {"path": str(path), "skip_nulls": True}
+    card = card_with("file", path=str(path), skip_nulls=True)
     with mock.patch.object(dask, "PART_BYTES", part):
         table = dask.counted_table(card, corpus, scheduler, None, None, False)
     assert like is None or table.bytes == like.stat().st_size
@@ -133,7 +134,7 @@ def test_files_of_all_kinds_have_the_words_of_the_joined_text(
     for path in texts.iterdir():
         memory.pipe_file(f"/texts/{path.name}", path.read_bytes())
     memory.pipe_file("/texts/.hidden", b"not this")
-    joined = local.local_corpus({"path": str(texts), "skip_nulls": True}, [END])[1]
+    joined = prepared(texts, skip_nulls=True).path
     want = dict(serial(Corpus(str(joined))))
     capsys.readouterr()
     for place in (texts, "memory://texts/", f"[{texts}/[ad].txt,memory://texts/[bce]*]"):
@@ -203,7 +204,7 @@ def with_dask(test: Any) -> Any:
 def random_text(size: int) -> Path:
     """A text of so many bytes, of many documents of few different words."""
     few = {"alphabet": "etaoin", "letter_weights": [], "length_weights": [1, 2, 4, 4, 2, 1]}
-    source = {**card_of("random_text")["source"], **few, "bytes": size}
+    source = {**msgspec.to_builtins(card_of("random_text").source), **few, "bytes": size}
     return prepared(None, of="random_text", source=source).path
 
 
@@ -315,7 +316,7 @@ def test_scheduler_of_yours_that_does_not_answer_is_named(
 @with_dask
 def test_killed_workers_change_no_count(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(random_text(40_000_000), texts / "e.txt")
-    want = native_words(local.local_corpus({"path": str(texts), "skip_nulls": True}, [END])[1])
+    want = native_words(prepared(texts, skip_nulls=True).path)
     counted = threading.Event()
     killed = list[int]()
 

@@ -34,11 +34,11 @@ from rows import parquet_of, rows_beside, write_files
 from workbench import CHECKOUT, first_fast, heed_signals, wait_until
 
 from harness.common import cache, registry
-from harness.common.cards import Debian, Npm, PackageIndex
+from harness.common.cards import Addressed, Debian, Npm, Packaged, PackageIndex, Yours
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.corpora import fetch, packages
 from harness.corpora.__main__ import main
-from harness.corpora.cards import FETCHED, YOURS, data_cards
+from harness.corpora.cards import card_of
 from harness.corpora.packages import join_files
 
 OTHER = CONTENT[::-1]
@@ -46,16 +46,17 @@ OTHER = CONTENT[::-1]
 
 def test_cards_are_complete() -> None:
     sources: dict[str, tuple[object, object]] = {}
-    for name, content in data_cards().items():
-        source, licence = content["source"], content["licence"]
-        assert content["about"], name
-        assert content["language"] or source["kind"] in YOURS, name
-        assert "files" not in source or content["facts"]["sha256"], name
-        if source["kind"] in FETCHED:
-            text = source, content["facts"].get("sha256")
-            assert sources.setdefault(source["file"], text) == text, "one file has two sources"
+    for name in registry.names("data"):
+        card = card_of(name)
+        source, licence = card.source, card.licence
+        assert card.about, name
+        assert card.language or isinstance(source, Yours), name
+        assert not isinstance(source, Packaged) or card.facts.sha256, name
+        if isinstance(source, Addressed | Packaged):
+            text = source, card.facts.sha256
+            assert sources.setdefault(source.file, text) == text, "one file has two sources"
             assert licence, name
-            assert registry.cards("data")[name]["special_tokens"] == [END]
+            assert card.special_tokens == [END]
         if re.fullmatch(r"[A-Z][A-Za-z0-9.+-]+( (WITH|AND|OR) [A-Za-z0-9.+-]+)*", licence):
             assert canonicalize_license_expression(licence) == licence
 
@@ -214,8 +215,7 @@ def test_a_download_arrives_whole_or_fails_in_a_sentence(
         ((name, argument),) = step.items()
         behaviour = getattr(local_server, name)
         server.script.append(behaviour if argument is True else behaviour(argument))
-    data = url(server, row.get("name", "known.txt"))
-    data["source"] |= row.get("source", {})
+    data = url(server, row.get("name", "known.txt"), row.get("source"))
     if "refused" in row:
         assert row["refused"] in refusal_of(data, cache_folder)
         server.script[:] = []

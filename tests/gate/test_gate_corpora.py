@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from harness.common.cards import RareWords
 from harness.corpora.rare_words import rare_words
 from harness.gate.card import read_gate_card
 from variants.contract import Merge, WordCounts
@@ -25,7 +26,7 @@ def words_of(corpus: str) -> tuple[Items, int]:
     values = dict(override.split("=") for override in overrides)
     number = int(values.get("data.source.words", 70_000))
     heavy = int(values.get("data.source.heavy", 200))
-    ((data, lengths, counts),) = rare_words(seed=7, words=number, heavy=heavy)
+    ((data, lengths, counts),) = rare_words(RareWords(seed=7, words=number, heavy=heavy))
     ends = np.cumsum(lengths)
     text = data.tobytes()
     words = [text[end - length : end] for end, length in zip(ends, lengths, strict=True)]

@@ -8,16 +8,18 @@ import bz2
 import gzip
 import hashlib
 import lzma
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import msgspec
 import pyarrow
 import pytest
 from local_server import Server
 
 from harness.common import cache
+from harness.common.cards import DataCard
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import CorpusFile, download, fetch, prepare
 from harness.corpora.cards import card_of
@@ -37,7 +39,12 @@ def prepared(
 ) -> CorpusFile:
     """The corpus of the card `of` for a file of one's own."""
     path = path if path is None or isinstance(path, list) else str(path)
-    return prepare({**card_of(of), "path": path, **further}, special_tokens)
+    return prepare(card_with(of, path=path, **further), special_tokens)
+
+
+def card_with(of: str, **keys: Any) -> DataCard:
+    """The card `of` with other values."""
+    return msgspec.convert({**msgspec.to_builtins(card_of(of)), **keys}, DataCard)
 
 
 def cached() -> list[Path]:
@@ -66,22 +73,24 @@ def facts(content: bytes = CONTENT) -> dict[str, Any]:
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def card(source: dict[str, Any], **further: Any) -> dict[str, Any]:
+def card(source: dict[str, Any], **further: Any) -> DataCard:
     known = {"name": "known", "facts": facts(), "source": {"file": "known.txt", **source}}
-    return {**card_of("file"), **known, **further}
+    return card_with("file", **{**known, **further})
 
 
-def url(server: Server, name: str = "known.txt", **further: Any) -> dict[str, Any]:
-    return card({"kind": "url", "url": f"{server.address}/{name}"}, **further)
+def url(
+    server: Server, name: str = "known.txt", source: Mapping[str, Any] | None = None, **further: Any
+) -> DataCard:
+    return card({"kind": "url", "url": f"{server.address}/{name}", **(source or {})}, **further)
 
 
-def get(data: dict[str, Any]) -> tuple[Path, list[str]]:
+def get(data: DataCard) -> tuple[Path, list[str]]:
     messages: list[str] = []
     with impatient(), mock.patch.object(fetch, "print_stderr", messages.append):
         return fetch.fetch(data), messages
 
 
-def refusal_of(data: dict[str, Any], cache_folder: Path) -> str:
+def refusal_of(data: DataCard, cache_folder: Path) -> str:
     with pytest.raises(Refusal) as refused:
         get(data)
     assert refused.value.exit_code == UNMEASURED
