@@ -29,7 +29,7 @@ TOKENS = {
     "proof": 14_850,
     "records": 6_932,
     "runs": 18_113,
-    "results": 25_274,
+    "results": 25_171,
     "gate": 13_019,
     "commands": 14_254,
     "tests": 135_423,

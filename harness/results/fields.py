@@ -8,9 +8,9 @@ in none of them.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from harness.common.units import count_text, counted_text
@@ -20,18 +20,7 @@ from variants.contract import GREATEST_BYTES
 Key = tuple[Any, ...]
 Item = TypeVar("Item")
 
-MOST_OF_SEEDS = 56  # characters
-PROTECTED = re.compile(r"protected:[0-9a-f.]+")
-
-
-def value_at(key: str) -> Callable[[Record], Any]:
-    """Return a function that reads one key of a record; a dot leads into a mapping, and a missing
-    one has no value.
-    """
-    outer, _, inner = key.partition(".")
-    if not inner:
-        return lambda record: record.get(outer)
-    return lambda record: (record.get(outer) or {}).get(inner)
+MAX_LIST = 56  # characters
 
 
 def value_text(value: Any) -> str:
@@ -94,12 +83,6 @@ class Field:
         return self.sentence(record) if callable(self.sentence) else self.sentence.format(text)
 
 
-def _corpus(record: Record) -> str:
-    data = record.cell.data
-    size = [] if data.bytes is None else [f"{count_text(data.bytes)} bytes"]
-    return ", ".join([*size, f"sha256 {str(data.sha256)[:8]}"])
-
-
 def _extended(record: Record) -> str:
     """Its name, or the first letters of its digest, and its number of merges."""
     cell = record.cell
@@ -107,15 +90,10 @@ def _extended(record: Record) -> str:
     return f"{cell.extend_name or str(cell.extend)[:8]}{number}"
 
 
-def _seeds(record: Record) -> str:
-    seeds = str(record.cell.seeds)
-    return seeds if len(seeds) <= MOST_OF_SEEDS else f"{seeds[:MOST_OF_SEEDS]} ..."
-
-
-def _veto(record: Record) -> str:
-    return PROTECTED.sub(
-        lambda tokens: f"{tokens[0].count('.') + 1} protected", str(record.cell.veto)
-    )
+def _shortened(text: str | None) -> str:
+    """A list of seeds, or a veto with the tokens that it protects, which may be long."""
+    text = text or ""
+    return text if len(text) <= MAX_LIST else f"{text[:MAX_LIST]} ..."
 
 
 def _machine(record: Record) -> str:
@@ -126,8 +104,9 @@ def _machine(record: Record) -> str:
     return f"{cpu} ({cores} CPUs)" if cores else str(cpu)
 
 
-def _field(name: str, key: str = "", **what: Any) -> Field:
-    return Field(name, value_at(key or name), **what)
+def _field(name: str, path: str = "", **what: Any) -> Field:
+    """A field that is an attribute of the record, unless named otherwise one of its cell."""
+    return Field(name, attrgetter(path or f"cell.{name}"), **what)
 
 
 def _decisive(name: str, **what: Any) -> Field:
@@ -137,11 +116,11 @@ def _decisive(name: str, **what: Any) -> Field:
 
 
 FIELDS: tuple[Field, ...] = (
-    _field("cell", names_cell=True),
+    _field("cell", "cell.role", names_cell=True),
     Field("variant", lambda record: record.cell.variant if record.trains else record.cell.counting, names_cell=True),
     _field("family"),
-    _field("data", "data.name", title="data", names_cell=True),
-    _field("data.sha256", decides_merges=True, names_cell=True, usual="not recorded", written=_corpus),
+    _field("data", "cell.data.name", title="data", names_cell=True),
+    _field("data.sha256", decides_merges=True, names_cell=True, usual="not recorded"),
     *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
     _decisive("vocab_size", title="vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
     _decisive(
@@ -156,11 +135,11 @@ FIELDS: tuple[Field, ...] = (
     _decisive("inherited", usual="kept", other_work="merges inherited otherwise"),
     _decisive(
         "seeds", usual="none", other_work="other seeds",
-        written=_seeds,
+        written=lambda record: _shortened(record.cell.seeds),
     ),
     _decisive(
         "veto", usual="none", other_work="another veto",
-        written=_veto,
+        written=lambda record: _shortened(record.cell.veto),
     ),
     Field(
         "counting", lambda record: record.cell.counting if record.trains else None,
@@ -171,19 +150,19 @@ FIELDS: tuple[Field, ...] = (
         "threads", title="threads", figure=True, names_cell=True,
         sentence=lambda record: counted_text(record.cell.threads or 1, "thread"),
     ),
-    _field(
-        "params", names_cell=True,
-        written=lambda record: ", ".join(f"{name}={value}" for name, value in record.cell.params.items()) or "without",
-    ),
+    _field("params", names_cell=True),
     _field("interpreter", title="interpreter", names_cell=True),
     _field(
-        "host", title="host", sentence=_machine, usual="not recorded", names_cell=True,
+        "host", "run.host", title="host", sentence=_machine, usual="not recorded", names_cell=True,
     ),
-    _field("cpu", "environment.cpu"),
-    _field("commit", "environment.commit"),
-    _field("measure"),
-    _field("gate.side", title="side", sentence="", usual="none", names_cell=True),
-    _field("gate.tier", names_cell=True),
+    Field("cpu", lambda record: record.run.environment.get("cpu")),
+    Field("commit", lambda record: record.run.environment.get("commit")),
+    _field("measure", "run.measure"),
+    Field(
+        "gate.side", lambda record: record.cell.gate and record.cell.gate["side"],
+        title="side", sentence="", usual="none", names_cell=True,
+    ),
+    Field("gate.tier", lambda record: record.cell.gate and record.cell.gate["tier"], names_cell=True),
 )  # fmt: skip
 """In the order of columns and captions."""
 

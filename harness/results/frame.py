@@ -16,7 +16,6 @@ from harness.common.sheet import print_sheets, sheets_to_html_part
 from harness.proof import UNPROVED, WRONG
 from harness.records.file import Record
 from harness.records.schema import PHASES
-from harness.results.fields import value_at
 from harness.results.rows import UNKNOWN, Row, rows, tallies_of
 from harness.results.tables import tables
 
@@ -45,22 +44,18 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.concat(parts, axis="columns")
 
 
-def _recorded(record: Record, *keys: str) -> dict[str, Any]:
-    """The values of a record's keys, each named by what comes last in it."""
-    return {key.rpartition(".")[2]: value_at(key)(record) for key in keys}
-
-
 def _json(value: Any) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _text_columns(row: Row) -> dict[str, Any]:
-    record = row.record
+    run, cell, measurement = row.record.run, row.record.cell, row.record.measurement
     identity = UNKNOWN if row.counting_only else row.identity
     return {
-        **_recorded(record, "cell", "variant"),
-        "params": json.dumps(record.cell.params, sort_keys=True),
-        **_recorded(record, "counting"),
+        "cell": cell.role,
+        "variant": cell.variant,
+        "params": json.dumps(cell.params, sort_keys=True),
+        "counting": cell.counting,
         "status": row.status,
         "reason": row.reason or None,
         "proof": _proof(row),
@@ -70,9 +65,15 @@ def _text_columns(row: Row) -> dict[str, Any]:
         "want": _json(identity.want),
         "data": row.corpus.name,
         "data_sha256": row.corpus.sha256,
-        "special_tokens": _json(record.cell.special_tokens),
-        **_recorded(record, "pattern", "errors", "tie_break", "interpreter", "host", "started"),
-        **_recorded(record, "merges_sha256", "environment.cpu"),
+        "special_tokens": _json(cell.special_tokens),
+        "pattern": cell.pattern,
+        "errors": cell.errors,
+        "tie_break": cell.tie_break,
+        "interpreter": cell.interpreter,
+        "host": run.host,
+        "started": measurement.started,
+        "merges_sha256": measurement.merges_sha256,
+        "cpu": run.environment.get("cpu"),
     }
 
 
@@ -86,9 +87,16 @@ def _proof(row: Row) -> str | None:
 
 
 def _counts(row: Row, tallies: Sequence[str]) -> dict[str, Any]:
+    cell, data = row.record.cell, row.corpus
     return {
-        **_recorded(row.record, "data.bytes", "data.documents", "data.pre_tokens", "data.words"),
-        **_recorded(row.record, "threads", "vocab_size", "min_count", "merges_done"),
+        "bytes": data.bytes,
+        "documents": data.documents,
+        "pre_tokens": data.pre_tokens,
+        "words": data.words,
+        "threads": cell.threads,
+        "vocab_size": cell.vocab_size,
+        "min_count": cell.min_count,
+        "merges_done": row.record.measurement.merges_done,
         "merges": row.merges,
         "runs": row.runs,
         "instructions": row.instructions,
@@ -98,11 +106,8 @@ def _counts(row: Row, tallies: Sequence[str]) -> dict[str, Any]:
 
 
 def _seconds_columns(row: Row) -> dict[str, Any]:
-    totals = [sample.seconds for sample in row.samples]
     seconds = {
         "total_seconds": row.total,
-        "least_total_seconds": min(totals, default=None),
-        "most_total_seconds": max(totals, default=None),
         "wall_seconds": row.wall_seconds,
         "cpu_seconds": row.cpu_seconds,
     }
@@ -137,12 +142,10 @@ class Records(list[Record]):
         each column holds.
         """
         frame = frame_of([row for record in self for row in rows([record])])
-        # Each line is one run of a trainer, so the figures of several are left out.
-        frame = frame.drop(columns=["cell", "runs", "least_total_seconds", "most_total_seconds"])
-        for index, name in enumerate(("block", "repeat"), 1):
-            frame.insert(index, name, [record.get(name) for record in self])
-            frame[name] = frame[name].astype("Int64")
-        return frame
+        frame = frame.drop(columns=["cell", "runs"])
+        frame.insert(1, "block", [record.measurement.block for record in self])
+        frame.insert(2, "repeat", [record.run.repeat for record in self])
+        return frame.astype({"block": "Int64", "repeat": "Int64"})
 
     def __str__(self) -> str:
         """The table that the command prints, as text at full width; `list(records)` shows the

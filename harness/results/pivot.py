@@ -59,7 +59,7 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, *, whole:
 
 def with_side(records: Sequence[Record], side: str) -> list[Record]:
     """The records of one of two sets."""
-    gate: Any = {"side": side}
+    gate: Any = {"side": side, "tier": None}
     return [replace(record, cell=structs.replace(record.cell, gate=gate)) for record in records]
 
 
