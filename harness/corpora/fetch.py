@@ -2,29 +2,46 @@
 
 Downloads stay in a folder of their own until the corpus is complete and is what its card describes;
 then it is renamed into place. So a file in place is complete, and a wrong file is never put there.
-Packages, and files of Hugging Face, are not downloaded again after an interruption.
+While data arrives, the size on the card is the limit. Packages, and files of Hugging Face, are not
+downloaded again after an interruption.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
+import http.client
+import os
 import shutil
-import urllib.parse
-from pathlib import Path, PurePath
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from harness.common import cache
 from harness.common.cards import Addressed, DataCard, HuggingFace, Packaged, Url, inside
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.printing import print_stderr
-from harness.common.progress import bar
+from harness.common.progress import Advance, bar
+from harness.common.units import one_line
 from harness.corpora.cards import check_facts, difference, fetched_kind
-from harness.corpora.download import check_length, download, from_hub
-from harness.corpora.files import Damaged
-from harness.corpora.formats import Form, documents_in, form_of
+from harness.corpora.files import BLOCK_BYTES, Damaged, check_length
+from harness.corpora.formats import Form, form_of
+from harness.corpora.local import Documents
 from harness.corpora.packages import from_packages
 from harness.corpora.rows import RowReading
 
 HEADERS = 1 << 10  # the most bytes that a compressed file is longer than its text
+SECONDS_WITHOUT_A_BYTE = 30.0
+AGAIN = "run the same command again, or get it elsewhere and set data.path=FILE"
+HINTS = {
+    401: "it needs a login; for Hugging Face run hf auth login, or set HF_TOKEN",
+    404: "put its new address on the card",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), cache.ANOTHER),
+}
+"""What to do, by the code of an answer or of a system call."""
 
 
 def fetch(card: DataCard) -> Path:
@@ -46,14 +63,12 @@ def fetch(card: DataCard) -> Path:
     missing = ", ".join(
         f"{fact} {value}" for fact, value in facts.items() if getattr(card.facts, fact) is None
     )
-    print_stderr(
-        f"{name} is at {path}"
-        + (f"; its card does not say: {missing}" if missing else ", as its card says")
-    )
+    what = f"; its card does not say: {missing}" if missing else ", as its card says"
+    print_stderr(f"{name} is at {path}{what}")
     return path
 
 
-def fetch_entry(card: DataCard, source: Addressed | Packaged) -> cache.Entry:
+def fetch_entry(card: DataCard, source: Url | HuggingFace | Packaged) -> cache.Entry:
     """Fetch a file, verify it, put it into the cache."""
     folder = inside(cache.folder("downloads"), card.name)
     folder.mkdir(exist_ok=True)
@@ -85,11 +100,22 @@ def fetch_entry(card: DataCard, source: Addressed | Packaged) -> cache.Entry:
     return entry
 
 
-def from_addresses(source: Addressed, folder: Path, size: int) -> Path:
+def from_addresses(source: Url | HuggingFace, folder: Path, size: int) -> Path:
     """One or several files over HTTP: unpacked if they are compressed; their texts only, if they
-    have rows.
+    have rows. Raises Refusal, and Damaged if one has another digest or more bytes arrive than the
+    card says.
     """
-    paths = downloads(source, folder, source.download or (size and size + HEADERS))
+    limit = source.download or (size and size + HEADERS)
+    with bar(source.file, 0, "bytes") as show:
+        if isinstance(source, HuggingFace):
+            paths = from_hub(source, folder, limit, show)
+        else:
+            paths = [from_url(source.url, folder, limit, show)]
+    for path, digest in zip(paths, source.sha256 or [], strict=False):
+        if digest is not None and (actual := cache.digest_of(path)) != digest:
+            why = f"has sha256 {actual}, not {digest} as on its card"
+            raise Damaged(f"{path.name} {why}; it was discarded", UNMEASURED)
+
     forms = list(map(form_of, paths))
     if source.column is None:
         forms = [Form(form.packed) for form in forms]
@@ -98,36 +124,103 @@ def from_addresses(source: Addressed, folder: Path, size: int) -> Path:
 
     whole = inside(folder, source.file)
     print_stderr(f"unpacking {whole.name}")
-    with whole.open("wb") as text, bar(whole.name, size, "bytes") as show:
-        reading = RowReading(source.column)
-        for path, form in zip(paths, forms, strict=True):
-            with path.open("rb") as file:
-                for document in documents_in(path, file, reading, form):
-                    for block in document:
-                        text.write(block)
-                        check_length(whole.name, text.tell(), size)
-                        show(text.tell())
-                    text.write(source.separator.encode())
+    text = Documents(whole.name, paths, forms, RowReading(source.column), source.separator)
+    with whole.open("wb") as file, bar(whole.name, size, "bytes") as show:
+
+        def advance(_: int) -> None:
+            check_length(whole.name, file.tell(), size)
+            show(file.tell())
+
+        text.write(file, advance)
     return whole
 
 
-def downloads(source: Addressed, folder: Path, limit: int) -> list[Path]:
-    """The files of a source, downloaded unless they are there. Raises Refusal, and Damaged if one
-    has another digest.
-    """
-    with bar(source.file, 0, "bytes") as show:
-        if isinstance(source, HuggingFace):
-            print_stderr(f"fetching {', '.join(source.paths)} of {source.repository}")
-            paths = from_hub(source, folder, limit, show)
-        else:
-            assert isinstance(source, Url)
-            paths = [folder / f"fetched-{PurePath(urllib.parse.urlsplit(source.url).path).name}"]
-            if not paths[0].exists():
-                print_stderr(f"fetching {source.url}")
-                download(source.url, paths[0], limit, show)
+def from_url(url: str, folder: Path, limit: int, show: Advance) -> Path:
+    """One file over HTTP."""
+    path = folder / f"fetched-{Path(urlsplit(url).path).name}"
+    if path.exists():
+        return path
+    print_stderr(f"fetching {url}")
+    part = path.with_name(f"{path.name}.part")
+    request = urllib.request.Request(url, headers={"User-Agent": "bpe-harness"})
+    opener = urllib.request.build_opener(NoFTP)
 
-    for path, digest in zip(paths, source.sha256 or [], strict=False):
-        if digest is not None and (actual := cache.digest_of(path)) != digest:
-            why = f"has sha256 {actual}, not {digest} as on its card"
-            raise Damaged(f"{path.name} {why}; it was discarded", UNMEASURED)
+    try:
+        with (
+            opener.open(request, timeout=SECONDS_WITHOUT_A_BYTE) as response,
+            part.open("wb") as file,
+        ):
+            total = response.length
+            while block := response.read1(BLOCK_BYTES):
+                file.write(block)
+                check_length(url, file.tell(), limit)
+                show(file.tell(), total)
+            if response.length:
+                raise ConnectionError(f"the connection ended after {file.tell()} of {total} bytes")
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        raise refusal(url, error) from error
+    return part.replace(path)
+
+
+class NoFTP(urllib.request.FTPHandler):
+    """urllib follows a redirection to FTP, the only one that is not HTTP."""
+
+    def ftp_open(self, _: urllib.request.Request) -> Any:
+        raise urllib.error.URLError("unknown url type: ftp")
+
+
+def from_hub(source: HuggingFace, folder: Path, limit: int, show: Advance) -> list[Path]:
+    """The files of a data set of Hugging Face, as its own client fetches them."""
+    hub = extra("huggingface_hub", "a data set of Hugging Face")
+    print_stderr(f"fetching {', '.join(source.paths)} of {source.repository}")
+    paths: list[Path] = []
+    for name in source.paths:
+        before = sum(path.stat().st_size for path in paths)
+        where = {"revision": source.revision, "repo_type": "dataset", "local_dir": folder}
+
+        try:
+            path = hub.hf_hub_download(
+                source.repository,
+                name,
+                **where,
+                endpoint=os.environ.get("HF_ENDPOINT"),
+                tqdm_class=arrival(name, before, limit, show),
+            )
+        except Refusal:
+            raise
+        except Exception as error:  # of whichever library its client opens addresses by
+            raise refusal(f"{source.repository}/{name}", error) from error
+        paths.append(Path(path))
     return paths
+
+
+def arrival(name: str, before: int, limit: int, show: Advance) -> type:
+    """What the client of Hugging Face tells how much has arrived, in place of a bar of tqdm."""
+
+    class Arrival(contextlib.AbstractContextManager[Any]):
+        def __init__(self, *_: Any, initial: int = 0, **__: Any) -> None:
+            self.length = before + initial
+
+        def update(self, number: float = 1) -> None:
+            self.length += int(number)
+            check_length(name, self.length, limit)
+            show(self.length)
+
+        def close(self, *_: Any) -> None:
+            """Nothing is open."""
+
+        __exit__ = close
+
+    return Arrival
+
+
+def refusal(url: str, error: Exception) -> Refusal:
+    """One sentence on why a file cannot be fetched."""
+    cause = getattr(error, "reason", error)
+    why = reason(cause) if isinstance(cause, OSError) else str(cause)
+    code = getattr(error, "code", 0) or getattr(getattr(error, "response", 0), "status_code", 0)
+    hint = HINTS.get(code or getattr(error, "errno", 0), AGAIN)
+    what = one_line(f"{code or ''} {why}")[:300] or type(error).__name__
+    return Refusal(f"{url} cannot be fetched ({what}); {hint}", UNMEASURED)

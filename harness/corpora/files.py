@@ -34,6 +34,13 @@ class Damaged(Refusal):
     """A file is damaged or incomplete; a fetched one is not worth keeping."""
 
 
+def check_length(name: str, length: int, limit: int) -> None:
+    """Raise Damaged if more bytes have arrived than the card says; 0 is no limit."""
+    if limit and length > limit:
+        why = f"is longer than its card says ({limit} bytes at most), and was discarded"
+        raise Damaged(f"{name} {why}; correct bytes or download on the card", UNMEASURED)
+
+
 @dataclass(frozen=True)
 class CorpusFile:
     """A corpus on this machine: the name on its card, one plain file, its size and digest.

@@ -30,8 +30,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.printing import print_stderr
 from harness.common.progress import bar
 from harness.common.units import one_line
-from harness.corpora.download import check_length
-from harness.corpora.files import Damaged
+from harness.corpora.files import Damaged, check_length
 
 ADVICE = {
     sys.executable: "check that the version exists (python -m pip index versions NAME)",

@@ -21,7 +21,7 @@ from local_server import Server
 from harness.common import cache
 from harness.common.cards import DataCard
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora import CorpusFile, download, fetch, prepare
+from harness.corpora import CorpusFile, fetch, prepare
 from harness.corpora.cards import card_of
 
 END = "<|endoftext|>"
@@ -66,7 +66,7 @@ def refusal(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -
 
 def impatient() -> Any:
     """Patch the fetcher not to wait long."""
-    return mock.patch.object(download, "SECONDS_WITHOUT_A_BYTE", 0.3)
+    return mock.patch.object(fetch, "SECONDS_WITHOUT_A_BYTE", 0.3)
 
 
 def facts(content: bytes = CONTENT) -> dict[str, Any]:
