@@ -7,12 +7,9 @@ A time is shown only if the merges were right; a dash means "not measured".
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-from rich.console import Console
 
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
@@ -20,7 +17,7 @@ from harness.common.errors import MISMATCH, OK
 from harness.common.escape import frame_to_csv
 from harness.common.outputs import check_output, write_output
 from harness.common.printing import print_stderr
-from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
+from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown, sheet_to_text
 from harness.records.file import files_read
 from harness.results.export import hyperfine
 from harness.results.frame import frame_of
@@ -40,8 +37,10 @@ FORMATS = {
     ".csv": CSV,
     ".json": HYPERFINE,
 }
+WRITERS = {"terminal": sheet_to_text, "markdown": sheet_to_markdown, "latex": sheet_to_latex}
+LAYOUTS = ("compare", "profile", "pivot")
 PLAIN = ("columns", "phases", "work", "relative_to")
-"""The options of the plain table, which no other layout has."""
+"""The options of the plain table, which goes with none of the layouts."""
 _EPILOG = """\
 examples:
   python -m harness.table                             the latest run
@@ -90,19 +89,18 @@ def _parser() -> argparse.ArgumentParser:
     add("--columns", metavar="NAMES", help="show these alone, such as variant,total,memory,proof")
     add("--sort", choices=("appearance", "total"), help="order the rows (default: appearance)")
 
-    layout = parser.add_mutually_exclusive_group()
-    layout.add_argument(
+    add(
         "--pivot",
         nargs=2,
         metavar=("DOWN", "ACROSS"),
         help="lay out one figure of every row by two fields such as variant, data, threads, vocab_size",
     )
-    layout.add_argument(
+    add(
         "--profile",
         action="store_true",
         help="show in what share of cells each trainer is within so many times of the best",
     )
-    layout.add_argument(
+    add(
         "--compare",
         action="store_true",
         help="show two sets of records side by side: --compare LEFT RIGHT",
@@ -127,15 +125,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         options.format = FORMATS[ending]
 
-    layouts = ("pivot", "profile", "compare")
-    layout = next((f"--{name}" for name in layouts if getattr(options, name)), None)
-    whole = f"--format {options.format}" if options.format in (CSV, HYPERFINE) else None
-    if whole and layout:
-        parser.error(f"{layout} does not go with {whole}, which has every row")
-    for name in PLAIN:
-        if getattr(options, name) and (layout or whole):
-            parser.error(f"--{name.replace('_', '-')} does not go with {layout or whole}")
-    if options.value and layout not in ("--pivot", "--compare"):
+    forms = [f"--format {form}" for form in (CSV, HYPERFINE) if form == options.format]
+    layouts = [f"--{name}" for name in LAYOUTS if getattr(options, name)] + forms
+    plain = [f"--{name.replace('_', '-')}" for name in PLAIN if getattr(options, name)]
+    if layouts and len(layouts + plain) > 1:
+        parser.error("{} does not go with {}".format(*layouts, *plain))
+    if options.value and not (options.pivot or options.compare):
         parser.error("--value goes with --pivot or --compare")
     if options.compare and len(options.paths) != 2:
         parser.error("--compare takes two sets of records: --compare LEFT RIGHT")
@@ -148,27 +143,39 @@ def command(options: argparse.Namespace) -> int:
     shown = two_sets(options) if options.compare else chosen_rows(options)
     if options.sort == "total":
         shown.sort(key=lambda row: row.order)
-    value = options.value or "total"
+
     if options.format == CSV:
-        _write(frame_to_csv(frame_of(shown)), options.output)
+        text = frame_to_csv(frame_of(shown))
     elif options.format == HYPERFINE:
-        _write(hyperfine(shown), options.output)
+        text = hyperfine(shown)
         for row in shown:
             if row.total is None:
                 print_stderr(f"left out {row.name}: {row.status}: {row.reason}")
-    elif options.profile:
-        _deliver([profile_sheet(required_profile(shown))], options)
-    elif options.pivot:
-        _deliver([pivot_sheet(shown, options.pivot, value, whole=options.notes)], options)
-    elif options.compare:
-        _deliver([compared_sheet(shown, options.paths, value, whole=options.notes)], options)
     else:
-        columns = options.columns.split(",") if options.columns else ()
-        what = TableOptions(
-            columns, options.phases, options.work, options.notes, options.relative_to
-        )
-        _deliver(tables(shown, what), options)
+        sheets = _sheets(shown, options)
+        if options.format == "terminal" and options.output is None:
+            print_sheets(sheets)
+            return MISMATCH if is_wrong(shown) else OK
+        text = "\n".join(map(WRITERS[options.format], sheets))
+
+    if options.output is None:
+        sys.stdout.write(text)
+    else:
+        write_output(options.output, text.encode(errors="replace"))
     return MISMATCH if is_wrong(shown) else OK
+
+
+def _sheets(shown: Sequence[Row], options: argparse.Namespace) -> list[Sheet]:
+    value = options.value or "total"
+    if options.profile:
+        return [profile_sheet(required_profile(shown))]
+    if options.pivot:
+        return [pivot_sheet(shown, options.pivot, value, whole=options.notes)]
+    if options.compare:
+        return [compared_sheet(shown, options.paths, value, whole=options.notes)]
+    columns = options.columns.split(",") if options.columns else ()
+    what = TableOptions(columns, options.phases, options.work, options.notes, options.relative_to)
+    return tables(shown, what)
 
 
 def two_sets(options: argparse.Namespace) -> list[Row]:
@@ -177,31 +184,6 @@ def two_sets(options: argparse.Namespace) -> list[Row]:
     for side, path in zip(("left", "right"), options.paths, strict=True):
         records += with_side(records_of([path], options.all), side)
     return rows_where(rows(records), options.where)
-
-
-def _deliver(sheets: Sequence[Sheet], options: argparse.Namespace) -> None:
-    if options.format == "markdown":
-        _write(markdown(sheets), options.output)
-    elif options.format == "latex":
-        _write("\n".join(map(sheet_to_latex, sheets)), options.output)
-    elif options.output is None:
-        print_sheets(sheets)
-    else:
-        page = io.StringIO()
-        print_sheets(sheets, Console(file=page, force_terminal=False))
-        _write(page.getvalue(), options.output)
-
-
-def _write(text: str, output: Path | None) -> None:
-    """Print what was requested, or write it to a file, whole or not at all."""
-    if output is None:
-        sys.stdout.write(text)
-    else:
-        write_output(output, text.encode(errors="replace"))
-
-
-def markdown(sheets: Sequence[Sheet]) -> str:
-    return "\n".join(map(sheet_to_markdown, sheets))
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ TOKENS = {
     "proof": 14_850,
     "records": 6_932,
     "runs": 18_113,
-    "results": 25_171,
+    "results": 24_957,
     "gate": 13_019,
-    "commands": 14_254,
+    "commands": 14_162,
     "tests": 135_423,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.

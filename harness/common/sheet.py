@@ -7,6 +7,7 @@ follow below.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -55,6 +56,13 @@ def print_sheets(sheets: Sequence[Sheet], console: Console | None = None) -> Non
             _print_table(sheet, console)
         if sheet.notes:
             _print_lines(["", *sheet.notes], console)
+
+
+def sheet_to_text(sheet: Sheet) -> str:
+    """The sheet at full width."""
+    text = io.StringIO()
+    print_sheets([sheet], Console(file=text, force_terminal=False))
+    return text.getvalue()
 
 
 def sheet_to_markdown(sheet: Sheet) -> str:

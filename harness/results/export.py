@@ -47,20 +47,21 @@ def names_of_benchmarks(rows: Sequence[Row]) -> list[str]:
     """
     names = list(map(_name, rows))
     number = Counter(names)
-    for index, (row, name) in enumerate(zip(rows, names, strict=True)):
-        if number[name] > 1:
-            circumstances = (row.texts["interpreter"], row.texts["host"], row.corpus.sha256)
-            names[index] = ", ".join([name, *map(str, circumstances)])
+    for index, row in enumerate(rows):
+        if number[names[index]] > 1:
+            names[index] += (
+                f", {row.texts['interpreter']}, {row.texts['host']}, {row.corpus.sha256}"
+            )
     return names
 
 
 def _name(row: Row) -> str:
-    record = row.record
+    cell = row.record.cell
     params = " ".join(f"{name}={value}" for name, value in row.params.items())
-    parts = [f"{row.name} {params}".strip(), row.corpus.name]
-    parts += [f"vocabulary {record.cell.vocab_size}", f"threads {row.threads}"]
+    parts = [f"{row.name} {params}".strip(), str(row.corpus.name)]
+    parts += [f"vocabulary {cell.vocab_size}", f"threads {row.threads}"]
     for field in COLUMNS:
-        is_chosen = field.name != "counting" or record.cell.counting_chosen
-        if field.name not in NAMED and is_chosen and field.value(record) != field.default:
-            parts.append(field.phrase(record))
-    return ", ".join(str(part) for part in parts if part)
+        is_chosen = field.name != "counting" or cell.counting_chosen
+        if field.name not in NAMED and is_chosen and field.value(row.record) != field.default:
+            parts.append(field.phrase(row.record))
+    return ", ".join(filter(None, parts))

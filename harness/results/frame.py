@@ -4,15 +4,12 @@ returns.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from harness.common.sheet import print_sheets, sheets_to_html_part
+from harness.common.sheet import sheet_to_text, sheets_to_html_part
 from harness.proof import UNPROVED, WRONG
 from harness.records.file import Record
 from harness.records.schema import PHASES
@@ -153,9 +150,7 @@ class Records(list[Record]):
         """
         if not self.everything:
             return "no records"
-        text = io.StringIO()
-        print_sheets(tables(rows(self.everything)), Console(file=text))
-        return text.getvalue()
+        return "\n".join(map(sheet_to_text, tables(rows(self.everything))))
 
     def _repr_html_(self) -> str:
         """The table that the command prints, for a notebook."""

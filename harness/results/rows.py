@@ -15,8 +15,6 @@ from functools import cached_property
 from statistics import median, median_low
 from typing import Any, NamedTuple
 
-from msgspec import structs
-
 from harness.common.comparison import NET, Sample, spread
 from harness.common.units import counted_text
 from harness.proof import BY_DESIGN, IDENTICAL, PROVED, WRONG
@@ -255,28 +253,10 @@ def rows(records: Sequence[Record]) -> list[Row]:
     Runs of warm-up are in no row, unless their merges are wrong.
     """
     shown = [record for record in records if not record.measurement.warm_up or _is_wrong(record)]
-    cells = together([(cell_of(record), record) for record in _on_one_text(shown)])
+    cells = together([(cell_of(record), record) for record in shown])
 
     found = _with_disputes(list(map(_row_of, cells.values())))
     return [row for row in found if not row.counting_only] or found
-
-
-def _on_one_text(records: Sequence[Record]) -> list[Record]:
-    """The records in which a table that was counted from a text where it is, whose digest nobody
-    knows, has the facts of the text with the same words.
-    """
-    texts, found = {}, []
-    for record in records:
-        cell = record.cell
-        if cell.words_sha256 != cell.data.sha256:
-            texts[cell.words_sha256, cell.data.bytes] = cell.data
-
-    for record in records:
-        cell = record.cell
-        text = texts.get((cell.data.sha256, cell.data.bytes))
-        is_text = text is None or cell.data.sha256 is None
-        found.append(record if is_text else replace(record, cell=structs.replace(cell, data=text)))
-    return found
 
 
 def phases_of(rows: Sequence[Row]) -> list[str]:
@@ -403,15 +383,14 @@ def _with_disputes(found: Sequence[Row]) -> list[Row]:
     """Mark the rows of one task whose merges contradict each other: records of several runs may be
     joined.
     """
-    tasks: dict[tuple[Any, ...], list[Row]] = {}
+    keyed = []
     for row in found:
         has_defined_merges = row.status == "ok" and not (row.counting_only or row.by_design)
         if has_defined_merges and row.record.cell.tie_break != OWN:
-            decisive = tuple(row.values[known.name] for known in DECISIVE)
-            tasks.setdefault(decisive, []).append(row)
+            keyed.append((tuple(row.values[known.name] for known in DECISIVE), row))
 
     disputed: set[Row] = set()
-    for task in tasks.values():
+    for task in together(keyed).values():
         proved = [row for row in task if row.proved]
         for row in task:
             # what a proof says stands beside any list without one

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import re
 from collections.abc import Sequence
 
 from harness.common import registry
@@ -103,11 +102,14 @@ def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
             raise Refusal(f"--where {condition}:{meant} write NAME=VALUE with one of {names}")
 
         there = dict.fromkeys(_condition(row, name) for row in chosen)
-        pattern = re.compile("|".join(map(fnmatch.translate, values.split(","))))
-        chosen = [row for row in chosen if pattern.match(_condition(row, name))]
+        chosen = [row for row in chosen if _matches(_condition(row, name), values)]
         if not chosen:
             raise Refusal(f"no row has {condition}; there are: {', '.join(there)}", UNMEASURED)
     return chosen
+
+
+def _matches(text: str, values: str) -> bool:
+    return any(fnmatch.fnmatchcase(text, value) for value in values.split(","))
 
 
 def _condition(row: Row, name: str) -> str:
