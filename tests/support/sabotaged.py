@@ -17,7 +17,6 @@ from types import FunctionType
 from typing import Any
 
 import tomllib
-from wrong_lists import count_without_overlap, merge_backwards
 
 from variants import heap, naive, naive_extending
 from variants.contract import (
@@ -112,6 +111,25 @@ raw_ids_compared_as_bytes = taking({TieBreak.RAW_BYTES: TieBreak.SMALLEST_BYTES}
 
 def count_repeated_pairs(*words: Any) -> PairCounts:
     return {pair: count for pair, count in count_pairs(*words).items() if count > 1}
+
+
+def count_without_overlap(
+    words: Sequence[Sequence[int]], weights: Sequence[int], _: Meter
+) -> PairCounts:
+    """The counts of pairs if `aaa` held (a, a) once."""
+    counts: PairCounts = {}
+    for word, weight in zip(words, weights):
+        index = 0
+        while index < len(word) - 1:
+            left, right = word[index : index + 2]
+            counts[left, right] = counts.get((left, right), 0) + weight
+            in_a_run = left == right and word[index + 1 : index + 3] == [left, left]
+            index += 2 if in_a_run else 1
+    return counts
+
+
+def merge_backwards(word: Sequence[int], pair: Pair, token: int) -> list[int]:
+    return merge_pair(word[::-1], pair[::-1], token)[::-1]
 
 
 leaves_out_pairs_that_occur_once = replacing(naive.train, count_pairs=count_repeated_pairs)

@@ -11,18 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from harness.proof.calls import TrainerCall
+import sabotaged
+
+from harness.proof.calls import CheckFailed, TrainerCall
 from harness.proof.certificate import certificate, digest_line
-from harness.proof.compiled_replay import inherited_first, judge_merges
+from harness.proof.compiled_replay import judge_merges
 from harness.proof.diagnosis import first_difference
 from harness.proof.trainer_checks import random_call, random_extension
-from variants.contract import NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts
-from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
+from variants.contract import Merge, TieBreak, WordCounts
 
 UNREADABLE = 0
 """In place of the number of a merge: the certificate cannot be read, or is not of the table."""
-Words = Sequence[Sequence[int]]
-View = Callable[[PairCounts, PairCounts], PairCounts]
 
 
 class WrongList(NamedTuple):
@@ -48,69 +47,6 @@ def wrong_list(seed: int) -> WrongList:
     while found is None:
         found = WAYS[way](dice)
     return found._replace(way=way)
-
-
-# Trainers with one step that is wrong
-
-
-def count_without_overlap(words: Words, weights: Sequence[int], _: Meter) -> PairCounts:
-    """The counts of pairs if `aaa` held (a, a) once."""
-    counts: PairCounts = {}
-    for word, weight in zip(words, weights):
-        index = 0
-        while index < len(word) - 1:
-            left, right = word[index : index + 2]
-            counts[left, right] = counts.get((left, right), 0) + weight
-            in_a_run = left == right and word[index + 1 : index + 3] == [left, left]
-            index += 2 if in_a_run else 1
-    return counts
-
-
-def merge_backwards(word: Sequence[int], pair: Pair, token: int) -> list[int]:
-    return merge_pair(word[::-1], pair[::-1], token)[::-1]
-
-
-def kept_in(bits: int) -> View:
-    """Counts in a signed integer of so many bits; with 53 in a double."""
-    half = 1 << bits - 1
-
-    def kept(count: int) -> int:
-        return int(float(count)) if bits == 53 else (count + half) % (2 * half) - half
-
-    return lambda counts, _: {pair: kept(count) for pair, count in counts.items()}
-
-
-def stale(counts: PairCounts, before: PairCounts) -> PairCounts:
-    return {pair: before.get(pair, count) for pair, count in counts.items()}
-
-
-def gone(counts: PairCounts, before: PairCounts) -> PairCounts:
-    return {**before, **counts}
-
-
-def learn_wrongly(
-    call: TrainerCall,
-    view: View = lambda counts, _: counts,
-    count: Callable[[Words, Sequence[int], Meter], PairCounts] = count_pairs,
-    merge: Callable[[Sequence[int], Pair, int], list[int]] = merge_pair,
-) -> list[Merge]:
-    """Learn by the definition, but for one step: merging, counting, or what is seen of the counts
-    and of those before the last merge.
-    """
-    vocabulary = Vocabulary(call.tie_break.key)
-    words, weights = [list(word) for word in call.words], list(call.words.values())
-    counts, before = count(words, weights, NULL_METER), PairCounts()
-    while counts and len(vocabulary.merges) < call.num_merges:
-        seen = view(counts, before)
-        pair = most_frequent_pair(seen, vocabulary.keys, NULL_METER)
-        if seen[pair] < call.min_count:
-            break
-
-        token = vocabulary.add(pair)
-        words = [merge(word, pair, token) for word in words]
-        before = {other: number for other, number in counts.items() if other != pair}
-        counts = count(words, weights, NULL_METER)
-    return vocabulary.merges
 
 
 # Wrong lists
@@ -146,36 +82,24 @@ def differing(call: TrainerCall, merges: Sequence[Merge]) -> WrongList | None:
     return WrongList("", call, merges, merge, content if is_plain else None)
 
 
-def another_tie(dice: random.Random) -> WrongList | None:
-    call = plain_call(dice)
-    return differing(call, replace(call, tie_break=plain_call(dice).tie_break).defined())
-
-
-def trained_wrongly(**steps: Any) -> Way:
+def trained_by(trainer: sabotaged.Train, call_of: Callable[[random.Random], TrainerCall]) -> Way:
     def way(dice: random.Random) -> WrongList | None:
-        call = plain_call(dice)
-        return differing(call, learn_wrongly(call, **steps))
-
-    return way
-
-
-def overflowing(bits: int) -> Way:
-    """Of weights so large that their sum, but not every count, fits in one bit less."""
-
-    def way(dice: random.Random) -> WrongList | None:
-        call = plain_call(dice)
-        positions = sum(count * len(word) for word, count in call.words.items())
-        if positions >= 1 << 16:
+        call = call_of(dice)
+        try:
+            return differing(call, call.run(trainer))
+        except CheckFailed:
             return None
 
-        unit = (2**bits - 1) // positions
-        words = {word: count * unit for word, count in call.words.items()}
-        if bits == 53:
-            words = {word: 2**53 + dice.randrange(4) for word in words}
-        call = replace(call, words=words)
-        return differing(call, learn_wrongly(call, kept_in(bits)))
-
     return way
+
+
+def heavy_call(dice: random.Random) -> TrainerCall:
+    """Of weights so large that their sum just fits in 32, 53 or 63 bits."""
+    call = plain_call(dice)
+    positions = sum(count * len(word) for word, count in call.words.items())
+    unit = max(2 ** dice.choice((32, 53, 63)) // positions - 1, 1)
+    few = {word: count * unit + dice.randrange(2) for word, count in call.words.items()}
+    return replace(call, words=few) if positions < 1 << 16 else call
 
 
 def too_few(dice: random.Random) -> WrongList | None:
@@ -188,22 +112,6 @@ def too_many(dice: random.Random) -> WrongList | None:
     call = plain_call(dice)
     right = call.defined()
     return differing(replace(call, num_merges=max(len(right) - dice.randint(1, 3), 0)), right)
-
-
-def after_inherited(dice: random.Random) -> WrongList | None:
-    """Two neighbours change places, so one comes too early."""
-    call = extending(dice)
-    right = call.defined()
-    inherited = sum(inherited_first(right, call.inherited, call.inheriting)[1])
-    if not 0 < inherited < len(right) - 1:
-        return None
-    index = dice.randrange(inherited, len(right) - 1)
-    return differing(call, [*right[:index], right[index + 1], right[index], *right[index + 2 :]])
-
-
-def without_veto(dice: random.Random) -> WrongList | None:
-    call = extending(dice)
-    return differing(call, replace(call, veto="none").defined())
 
 
 # Forged certificates of right lists. Each forgery changes the lines of a certificate, which name the
@@ -285,17 +193,21 @@ def forged(name: str) -> Way:
     return way
 
 
+PLAIN = [
+    "ignores_tie_break",
+    "non_overlapping_count",
+    "right_to_left",
+    "heap_without_refresh",
+    "loses_pairs_in_parallel_maximum",
+]
+HEAVY = ["counts_in_int32", "counts_in_uint32", "counts_in_float"]
+EXTENDING = ["no_veto", "kept_merge_dropped", "inherited_in_another_order"]
 WAYS: Mapping[str, Way] = {
-    "tie broken otherwise": another_tie,
-    "runs counted without overlap": trained_wrongly(count=count_without_overlap),
-    "runs merged from the right": trained_wrongly(merge=merge_backwards),
-    "stale count": trained_wrongly(view=stale),
-    "pair that no longer exists": trained_wrongly(view=gone),
-    **{f"count in {bits} bits": overflowing(bits) for bits in (31, 32, 53, 63)},
+    **{name: trained_by(getattr(sabotaged, name), plain_call) for name in PLAIN},
+    **{name: trained_by(getattr(sabotaged, name), heavy_call) for name in HEAVY},
+    **{name: trained_by(getattr(sabotaged, name), extending) for name in EXTENDING},
     "merges missing": too_few,
     "merges too many": too_many,
-    "wrong after inherited merges": after_inherited,
-    "veto forgotten": without_veto,
     **{f"forged {name}": forged(name) for name in FORGERIES},
 }
 """What makes a wrong list, or None if it came out right."""
