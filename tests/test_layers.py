@@ -29,7 +29,7 @@ TOKENS = {
     "proof": 14_850,
     "records": 6_932,
     "runs": 18_113,
-    "results": 24_957,
+    "results": 24_830,
     "gate": 13_019,
     "commands": 14_162,
     "tests": 135_423,

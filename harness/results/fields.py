@@ -46,7 +46,7 @@ class Field:
     has the `usual` one. No caption says that, nor the `default` of the configuration. `title` heads
     its column if rows differ in it, `written` formats it, and `sentence` is its text for rows that
     share it. Cells with equal values of all that `decides_merges` must have equal merges;
-    `other_work` is the note on times that differ in it; fields with `names_cell` distinguish cells.
+    fields with `names_cell` distinguish cells.
     """
 
     name: str
@@ -58,7 +58,6 @@ class Field:
     default: Any = None
     figure: bool = False
     decides_merges: bool = False
-    other_work: str = ""
     names_cell: bool = False
 
     def value(self, record: Record) -> Any:
@@ -122,23 +121,23 @@ FIELDS: tuple[Field, ...] = (
     _field("data", "cell.data.name", title="data", names_cell=True),
     _field("data.sha256", decides_merges=True, names_cell=True, usual="not recorded"),
     *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
-    _decisive("vocab_size", title="vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
+    _decisive("vocab_size", title="vocab size", sentence="vocabulary {}", figure=True),
     _decisive(
-        "pattern", other_work="another pattern", default="gpt2",
+        "pattern", default="gpt2",
         written=lambda record: str(record.cell.pattern) + " (leaves text out)" * bool(record.cell.pattern_partial),
     ),
-    _decisive("special_tokens", title="special tokens", other_work="other special tokens", default=["<|endoftext|>"]),
-    _decisive("errors", usual="strict", other_work="errors treated otherwise"),
+    _decisive("special_tokens", title="special tokens", default=["<|endoftext|>"]),
+    _decisive("errors", usual="strict"),
     _decisive("tie_break", title="tie-break", default=GREATEST_BYTES.value),
-    _decisive("min_count", figure=True, other_work="another min_count", default=1),
-    _decisive("extend", title="extends", usual="none", other_work="other merges inherited", written=_extended),
-    _decisive("inherited", usual="kept", other_work="merges inherited otherwise"),
+    _decisive("min_count", figure=True, default=1),
+    _decisive("extend", title="extends", usual="none", written=_extended),
+    _decisive("inherited", usual="kept"),
     _decisive(
-        "seeds", usual="none", other_work="other seeds",
+        "seeds", usual="none",
         written=lambda record: _shortened(record.cell.seeds),
     ),
     _decisive(
-        "veto", usual="none", other_work="another veto",
+        "veto", usual="none",
         written=lambda record: _shortened(record.cell.veto),
     ),
     Field(
@@ -171,7 +170,7 @@ FIELD: Mapping[str, Field] = {field.name: field for field in FIELDS}
 COLUMNS = tuple(field for field in FIELDS if field.title)
 # what decides which merges are right
 DECISIVE = tuple(field for field in FIELDS if field.decides_merges)
-WORK = tuple(field for field in FIELDS if field.other_work)
+WORK = tuple(field for field in DECISIVE if field.name not in ("data.sha256", "tie_break"))
 """Everything except the corpus that decides how much there is to do: only times of the same work
 can be compared.
 """

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from harness.common.comparison import CPU, compare
 from harness.common.errors import Refusal
 from harness.common.units import count_text, share_text
-from harness.results.fields import WORK
 from harness.results.rows import Row
 
 # single runs on a quiet machine differ by up to this share in either direction
@@ -83,13 +82,9 @@ def clock_note(compared: Sequence[Against]) -> list[str]:
 
 
 def incomparable(row: Row, base: Row) -> str | None:
-    """Return why the times of two rows on one corpus are of different work, or None if they are
+    """Return why the times of two rows of one task are of different work, or None if they are
     comparable.
     """
-    for field in WORK:
-        if row.values[field.name] != base.values[field.name]:
-            return field.other_work
-
     if row.doubtful:
         return "its merges are not proved"
     if base.doubtful:
@@ -108,9 +103,7 @@ def incomparable(row: Row, base: Row) -> str | None:
 
 
 class Against(NamedTuple):
-    """A row with its baseline; or the name of the baseline of its corpus, and why their times
-    cannot be compared.
-    """
+    """A row with its baseline; or the name of that, and why their times cannot be compared."""
 
     row: Row
     base: Row | None = None
@@ -138,20 +131,17 @@ def against(rows: Sequence[Row], variant: str | None = None) -> list[Against]:
         there = ", ".join(names) or "none"
         raise Refusal(f"no time of {variant!r} to compare with; there are: {there}")
 
-    questions: set[tuple[object, ...]] = set()
-    baselines: dict[str | None, list[Row]] = {}
+    baselines: dict[tuple[object, ...], Row] = {}
     for row in measured:
-        if variant in (None, row.name) and row.question not in questions:
-            questions.add(row.question)
-            baselines.setdefault(row.corpus.sha256, []).append(row)
-    return [_against(row, baselines.get(row.corpus.sha256, [])) for row in rows]
+        if variant in (None, row.name):
+            baselines.setdefault(row.question, row)
+    return [_against(row, baselines.get(row.question)) for row in rows]
 
 
-def _against(row: Row, baselines: Sequence[Row]) -> Against:
-    """The row with the first baseline of its corpus whose times are of the same work."""
-    for base in baselines:
-        if incomparable(row, base) is None:
-            return Against(row, base)
-    if not baselines or row.total is None:
+def _against(row: Row, base: Row | None) -> Against:
+    if base is None:
         return Against(row)
-    return Against(row, refused=(baselines[0].name, str(incomparable(row, baselines[0]))))
+    why = incomparable(row, base)
+    if why is None:
+        return Against(row, base)
+    return Against(row, refused=None if row.total is None else (base.name, why))

@@ -12,7 +12,7 @@ from harness.records.file import Record
 from harness.results.fields import FIELD, FIELDS, WORK, cell_of
 from harness.results.legend import differing_columns
 from harness.results.pivot import fields_of
-from harness.results.ratios import Ratio, against, incomparable
+from harness.results.ratios import Ratio, against
 from harness.results.rows import MEASURED, rows
 
 ROWS = rows_beside(__file__, "fields.toml")
@@ -49,6 +49,5 @@ def test_field_that_names_a_cell_is_known_to_all_who_read_records(row: dict[str,
     if field.title:
         assert both[1].texts[field.name] in differing_columns(both)[field.title].cells
     if field in WORK:
-        assert incomparable(both[1], both[0]) == field.other_work
         pair = against(rows([PLAIN, changed(other, variant="naive")]), "heap")
         assert [each.ratio() for each in pair] == [Ratio(1.0, MEASURED), None]
