@@ -24,7 +24,7 @@ TOKENS = {
     "worker": 6_426,
     "common": 14_715,
     "measure": 10_108,
-    "corpora": 21_610,
+    "corpora": 21_302,
     "tokenizers": 23_146,
     "proof": 14_850,
     "records": 6_932,

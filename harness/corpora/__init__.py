@@ -49,7 +49,7 @@ def prepare(
         parameters = msgspec.to_builtins(card.source)
         parameters = {"generator": parameters.pop("kind"), **parameters}
     if is_table(card):
-        from harness.corpora.word_store import word_table  # late, as few need it
+        from harness.corpora.word_tables import word_table  # late, as few need it
 
         return replace(word_table(card), parameters=parameters)
 

@@ -138,10 +138,10 @@ def verify(arguments: argparse.Namespace) -> None:
             f"{corpus.path} is damaged, though its times are unchanged; remove it", UNMEASURED
         )
     print_stdout(f"{card.name}: {corpus.path}")
-    for fact, value in {"bytes": corpus.bytes, "sha256": corpus.sha256}.items():
+    for fact in ("bytes", "sha256"):
         is_stated = getattr(card.facts, fact) is not None
         says = "as the card says" if is_stated else "not on the card"
-        print_stdout(f"  {fact:<8}{value}  {says}")
+        print_stdout(f"  {fact:<8}{getattr(corpus, fact)}  {says}")
 
 
 def show_cache(arguments: argparse.Namespace) -> None:
@@ -213,14 +213,16 @@ def lines_of(words: WordCounts) -> Iterator[str]:
 
 def write_parquet(path: Path, words: WordCounts, sha256: str) -> None:
     pa, parquet = extra("pyarrow", "Parquet"), extra("pyarrow.parquet", "Parquet")
-    offsets, data, numbers = map(pa.py_buffer, (words.offsets, words.data, words.counts))
-    buffers = {
-        "word": (pa.large_binary(), [None, offsets, data]),
-        "count": (pa.uint64(), [None, numbers]),
+    columns = {
+        "word": (pa.large_binary(), [words.offsets, words.data]),
+        "count": (pa.uint64(), [words.counts]),
     }
-    columns = [pa.Array.from_buffers(kind, len(words), held) for kind, held in buffers.values()]
-    fields = [pa.field(name, kind, nullable=False) for name, (kind, _) in buffers.items()]
-    table = pa.table(columns, pa.schema(fields, metadata={"sha256": sha256}))
+    arrays, fields = [], []
+    for name, (kind, held) in columns.items():
+        buffers = [None, *map(pa.py_buffer, held)]
+        arrays.append(pa.Array.from_buffers(kind, len(words), buffers))
+        fields.append(pa.field(name, kind, nullable=False))
+    table = pa.table(arrays, pa.schema(fields, metadata={"sha256": sha256}))
     # Hardly a word comes twice, so a dictionary of them would only cost memory.
     parquet.write_table(table, path, 1 << 20, compression="zstd", use_dictionary=False)
 

@@ -32,6 +32,7 @@ from harness.corpora.rows import Reader, RowReading
 HEAD_BYTES = 1 << 12
 BLOCKS_CHECKED = 16
 AGAIN = "get or make it again"
+OBJECT = "a JSON object"
 ROWS_INSTEAD = "pass text in UTF-8, or rows in Parquet, Arrow, JSON Lines or CSV"
 
 
@@ -103,7 +104,7 @@ def check_whole(member: Any, packed: str) -> None:
 def packed_as(member: Any, head: bytes) -> str:
     """The compression of a file by its first bytes, or else by the end of its name."""
     by_content = next((packed for packed, start in PACKED.items() if re.match(start, head)), "")
-    return by_content or PACKED_NAMES.get(last_suffix(member), "")
+    return by_content or PACKED_NAMES.get(["", *suffixes_of(member)][-1], "")
 
 
 def text_form(packed: str, ending: str, head: bytes, column: str) -> Form:
@@ -113,7 +114,7 @@ def text_form(packed: str, ending: str, head: bytes, column: str) -> Form:
         first = head if reader is rows.json_rows else head[head.index(b"[") + 1 :]
         has_row = ending not in TEXT and starts_with_row(first, column)
         is_named = ending in (*JSON, *ROWS)
-        if (has_row and is_named) if reader is rows.object_rows else (has_row or is_named):
+        if (has_row and is_named) or (kind != OBJECT and (has_row or is_named)):
             return Form(packed, reader)
 
     if ending in ROWS:
@@ -157,7 +158,7 @@ def json_form(head: bytes) -> tuple[Reader | None, str]:
     if is_cut or line.rstrip().endswith(b"}"):
         return rows.json_rows, "JSON Lines"
     has_rows = re.match(rb'\{\s*"[^"]*"\s*:\s*\[\s*\{', start)
-    return (rows.object_rows if has_rows else None), "a JSON object"
+    return (rows.array_rows if has_rows else None), OBJECT
 
 
 def is_binary(head: bytes) -> bool:
@@ -219,14 +220,14 @@ def unpacking(path: Any, file: IO[bytes], packed: str) -> Iterator[IO[bytes]]:
         raise Damaged(f"{path} {why}; {AGAIN}", UNMEASURED) from error
 
 
-def last_suffix(path: Any) -> str:
-    """The end of the name of a `Path`, a URL, or anything with their text.
+def suffixes_of(path: Any) -> list[str]:
+    """The suffixes of the name of a `Path`, a URL, or anything with their text.
 
-    >>> last_suffix("texts/A.JSONL.GZ"), last_suffix("https://host/a.txt?x=1.gz")
-    ('.gz', '.txt')
+    >>> suffixes_of("texts/A.JSONL.GZ"), suffixes_of("https://host/a.txt?x=1.gz")
+    (['.jsonl', '.gz'], ['.txt'])
     """
     text = str(path)
-    return PurePosixPath(urlsplit(text).path if is_url(text) else text).suffix.lower()
+    return PurePosixPath((urlsplit(text).path if is_url(text) else text).lower()).suffixes
 
 
 def ending_of(path: Any) -> str:
@@ -235,11 +236,9 @@ def ending_of(path: Any) -> str:
     >>> ending_of("a.jsonl.gzip"), ending_of("texts/a.jsonl.1"), ending_of("part-00000"), ending_of("a.b.txt")
     ('.jsonl', '.jsonl', '', '.txt')
     """
-    text = str(path)
-    name = PurePosixPath(urlsplit(text).path if is_url(text) else text).name.lower()
-    suffixes = [suffix for suffix in PurePosixPath(name).suffixes if suffix not in PACKED_NAMES]
+    suffixes = [suffix for suffix in suffixes_of(path) if suffix not in PACKED_NAMES]
     known = [suffix for suffix in suffixes if suffix in ROWS or suffix in TEXT]
-    return [*suffixes[-1:], *known[-1:]][-1] if suffixes else ""
+    return ["", *suffixes[-1:], *known[-1:]][-1]
 
 
 def is_url(text: Any) -> bool:
@@ -274,8 +273,7 @@ UNPACKED: dict[str, Callable[[Any], Any]] = {
 }
 TABLES: dict[bytes, Reader] = {
     rb"PAR1\x15": rows.parquet_rows,
-    rb"ARROW1\0\0": rows.arrow_file_rows,
-    rb"\xff\xff\xff\xff.{2}\0\0": rows.arrow_stream_rows,
+    rb"ARROW1\0\0|\xff\xff\xff\xff.{2}\0\0": rows.arrow_rows,
 }
 OTHERS = {
     "unpack it first": {
@@ -316,7 +314,7 @@ ROWS: dict[str, Reader] = {
     **dict.fromkeys((".jsonl", ".ndjson", ".jl", ".jsonlines", ".ldjson"), rows.json_rows),
     **dict.fromkeys((".csv", ".tsv", ".tab"), rows.csv_rows),
     ".parquet": rows.parquet_rows,
-    **dict.fromkeys((".arrow", ".feather"), rows.arrow_file_rows),
+    **dict.fromkeys((".arrow", ".feather"), rows.arrow_rows),
 }
 """What reads the rows of a file with this ending, unless it starts like another form with rows."""
 JSON = ("", ".json")

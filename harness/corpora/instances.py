@@ -12,7 +12,7 @@ import mmap
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, cycle
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,32 +30,6 @@ from harness.corpora.files import TEXT, CorpusFile, Part, excerpt, nearby_end
 
 FEWEST_PIECES = 100
 """Fewer documents are not shuffled, but their lines; fewer lines neither."""
-
-
-class Draw(NamedTuple):
-    """One instance: the name of its data set, the seed, and its index."""
-
-    of: str
-    seed: int
-    number: int
-
-    def random(self) -> RandomState:
-        """The random numbers of the instance."""
-        digest = hashlib.sha256("\n".join(map(str, self)).encode()).digest()
-        return RandomState(np.frombuffer(digest, dtype="<u4"))
-
-    def named(self, file: CorpusFile, kind: str) -> CorpusFile:
-        """A file as the instance: its name, and how a record says that it was made."""
-        end = f"-{kind}{self.number}-{self.seed}"
-        recipe = {"instance": kind, "of": self.of, "drawn_by": self.seed, "number": self.number}
-        whole_path = file.whole_path and f"{file.whole_path}{end}"
-        return replace(
-            file,
-            name=self.of + end,
-            whole_path=whole_path,
-            parameters=recipe,
-            facts=Facts(),
-        )
 
 
 class Text(NamedTuple):
@@ -81,12 +55,35 @@ def draw_instances(
     if whole.table:
         raise Refusal(f"data={whole.name} is a table of words; leave out instances=")
     text = text_to_draw_from(whole, special_tokens, card.bytes)
-    kinds = [slice_of, shuffle_of] if len(text.starts) >= FEWEST_PIECES else [slice_of]
-    draws = (Draw(whole.name, seed, index) for index in range(1, number + 1))
-    return [
-        make(text, draw_instances)
-        for make, draw_instances in zip(cycle(kinds), draws, strict=False)
-    ]
+
+    instances = []
+    for index in range(1, number + 1):
+        key = whole.name, seed, index
+        digest = hashlib.sha256("\n".join(map(str, key)).encode()).digest()
+        random = RandomState(np.frombuffer(digest, dtype="<u4"))
+        is_shuffle = index % 2 == 0 and len(text.starts) >= FEWEST_PIECES
+        kind = "shuffle" if is_shuffle else "slice"
+        end = f"-{kind}{index}-{seed}"
+        file = (
+            shuffle_of(text, random, key, whole.name + end)
+            if is_shuffle
+            else slice_of(text, random)
+        )
+        instances.append(
+            replace(
+                file,
+                name=whole.name + end,
+                whole_path=whole.whole_path and whole.whole_path + end,
+                parameters={
+                    "instance": kind,
+                    "of": whole.name,
+                    "drawn_by": seed,
+                    "number": index,
+                },
+                facts=Facts(),
+            )
+        )
+    return instances
 
 
 def text_to_draw_from(
@@ -118,30 +115,30 @@ def starts_of(content: mmap.mmap, ends: Sequence[bytes]) -> NDArray[np.int64]:
     return starts[starts < len(content)]
 
 
-def slice_of(text: Text, draw: Draw) -> CorpusFile:
+def slice_of(text: Text, random: RandomState) -> CorpusFile:
     """A part of the text that starts and ends with a document or a line, if one is near."""
     content, size = text.content, text.size
-    start = draw.random().randint(len(content) - size + 1)
+    start = random.randint(len(content) - size + 1)
     start = nearby_end(content, text.ends, max(0, start - size), start)
     stop = nearby_end(content, text.ends, start, start + size)
-    return draw.named(excerpt(text.file, content, start, stop), "slice")
+    return excerpt(text.file, content, start, stop)
 
 
-def shuffle_of(text: Text, draw: Draw) -> CorpusFile:
+def shuffle_of(text: Text, random: RandomState, key: tuple[str, int, int], name: str) -> CorpusFile:
     """Some of the text's documents, or lines, in random order."""
-    ends = [end.hex() for end in text.ends]
 
     def make(folder: Path) -> None:
         with (folder / TEXT).open("wb") as file:
-            file.writelines(shuffled(text, draw.random()))
+            file.writelines(shuffled(text, random))
         text.file.check_unchanged()
 
-    key = cache.key_of(text.file.sha256, "shuffle", draw, text.size, ends)
-    entry = cache.kept("texts", key, make)
+    ends = [end.hex() for end in text.ends]
+    entry = cache.kept(
+        "texts", cache.key_of(text.file.sha256, "shuffle", key, text.size, ends), make
+    )
     path = entry.path / TEXT
-    written = replace(text.file, path=path, bytes=path.stat().st_size, sha256=entry.digests[TEXT])
-    named = draw.named(written, "shuffle")
-    return replace(named, parts=(Part(0, named.name),))
+    size, digest = path.stat().st_size, entry.digests[TEXT]
+    return replace(text.file, path=path, bytes=size, sha256=digest, parts=(Part(0, name),))
 
 
 def shuffled(text: Text, random: RandomState) -> Iterator[bytes]:

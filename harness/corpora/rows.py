@@ -18,6 +18,7 @@ from harness.common.units import bytes_text, counted_text, one_line
 from harness.corpora.files import Damaged
 
 AGAIN = "get or make it again"
+ARROW = b"ARROW1\0\0"
 ARRAY, FIX_ROW = "the array", "fix or remove that row"
 LONGEST_ARRAY = 1 << 28
 NAMES_SHOWN = 20
@@ -135,21 +136,18 @@ def parquet_batches(path: Any, file: IO[bytes], reading: RowReading) -> Iterator
             yield batch
 
 
-def arrow_file_batches(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Any]:
-    with extra("pyarrow.ipc", path.name).open_file(file) as table:
+def arrow_batches(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Any]:
+    """The batches of an Arrow file, or of a stream, as datasets saves one."""
+    ipc = extra("pyarrow.ipc", path.name)
+    is_file = file.read(len(ARROW)) == ARROW
+    file.seek(0)
+    with ipc.open_file(file) if is_file else ipc.open_stream(file) as table:
         check_column(path, reading.name, table.schema.names)
-        yield from map(table.get_batch, range(table.num_record_batches))
-
-
-def arrow_stream_batches(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Any]:
-    with extra("pyarrow.ipc", path.name).open_stream(file) as table:
-        check_column(path, reading.name, table.schema.names)
-        yield from table
+        yield from map(table.get_batch, range(table.num_record_batches)) if is_file else table
 
 
 parquet_rows = partial(rows_of_batches, parquet_batches, "a Parquet file")
-arrow_file_rows = partial(rows_of_batches, arrow_file_batches, "an Arrow file")
-arrow_stream_rows = partial(rows_of_batches, arrow_stream_batches, "an Arrow stream")
+arrow_rows = partial(rows_of_batches, arrow_batches, "an Arrow file")
 
 
 def row_of(path: Any, position: str, name: str, value: Any, reading: RowReading) -> dict[str, Any]:
@@ -183,28 +181,21 @@ def json_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
 
 
 def array_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
-    """The objects or the texts of one array, which is read whole."""
-    rows = whole_json(path, file, reading)
-    for number, row in enumerate(rows, 1):
-        position = f"row {number}"
-        is_text = row is None or isinstance(row, str)
-        yield position, {reading.name: row} if is_text else json_row(path, position, row, reading)
-
-
-def object_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
-    """The objects of the array that is the first value of one object, which is read whole."""
-    rows = next(iter(whole_json(path, file, reading).values()))
-    for number, row in enumerate(rows, 1):
-        position = f"row {number}"
-        yield position, json_row(path, position, row, reading)
-
-
-def whole_json(path: Any, file: IO[bytes], reading: RowReading) -> Any:
+    """The objects or the texts of one array, which is read whole, as is an object whose first value
+    is the array.
+    """
     content = file.read(LONGEST_ARRAY + 1)
     if len(content) > LONGEST_ARRAY:
         why = f"longer than {bytes_text(LONGEST_ARRAY)}, and it is read whole"
         raise bad_row(path, ARRAY, why, "make lines of it: jq -c '.[]' FILE")
-    return in_json(path, ARRAY, reading.text_of(path, ARRAY, content))
+    rows = in_json(path, ARRAY, reading.text_of(path, ARRAY, content))
+    if isinstance(rows, dict):
+        rows = next(iter(rows.values()))
+
+    for number, row in enumerate(rows, 1):
+        position = f"row {number}"
+        is_text = row is None or isinstance(row, str)
+        yield position, {reading.name: row} if is_text else json_row(path, position, row, reading)
 
 
 def in_json(path: Any, position: str, text: str) -> Any:

@@ -1,20 +1,33 @@
-"""Tables of words in files: Parquet, JSON Lines and CSV with the columns `word` (text, in Parquet
-also binary) and `count` (whole numbers), and what `python -m harness.corpora counts` writes.
+"""Tables of words that are counted already, generated or from files, as word stores of the cache.
+
+Files are Parquet, JSON Lines and CSV with the columns `word` (text, in Parquet also binary) and
+`count` (whole numbers), and what `python -m harness.corpora counts` writes. A count of 0 drops a
+word, and the counts of repeated words are added.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
+
+from harness.common import cache
+from harness.common.cards import DataCard, Generated, YourWords
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.units import one_line
 from harness.corpora import rows
+from harness.corpora.cards import difference
+from harness.corpora.files import CorpusFile, digest_of
 from harness.corpora.formats import form_of, unpacking
+from harness.corpora.local import members_of, name_of
 from harness.corpora.rows import RowReading, bad_row
+from harness.worker import exchange
+from variants.contract import WordCounts
 
 Item = tuple[bytes, int]
 COLUMNS = ["word", "count"]
@@ -24,13 +37,67 @@ NEEDED = (
 )
 
 
+def word_table(card: DataCard) -> CorpusFile:
+    """The table of a card as a word store. Raises Refusal if it is unreadable or differs from the
+    card.
+    """
+    name = card.name
+    for slicing in ("bytes", "skip", "documents"):
+        if getattr(card, slicing) is not None:
+            raise Refusal(
+                f"data={name} is a table of words, not a text that data.{slicing} can cut; omit it"
+            )
+
+    if card.path is not None:
+        paths = members_of(card.path)
+        key = cache.key_of(exchange.FORMAT, *map(digest_of, paths))
+        entry = cache.kept(
+            "counts", key, lambda part: exchange.write_words(part, from_files(paths))
+        )
+        name = name_of(card.path, paths) if isinstance(card.source, YourWords) else name
+    elif isinstance(card.source, Generated):
+        entry = generated(card)
+    else:
+        raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
+
+    word_counts, manifest = exchange.read_words(entry.path)
+    actual = {**manifest, "bytes": len(word_counts.data)}
+    if wrong := difference(card.facts, actual):
+        raise Refusal(
+            f"data={name}: its table {wrong}; use another table with data=words", UNMEASURED
+        )
+    return CorpusFile(name, entry.path, actual["bytes"], manifest["sha256"], table=True)
+
+
+def generated(card: DataCard) -> cache.Entry:
+    """The generated table of a card, made if missing."""
+    from harness.corpora import random_text  # late: NumPy is slow to import
+
+    def make(folder: Path) -> dict[str, Any]:
+        return exchange.write_words(folder, random_text.words_of(card))
+
+    key = cache.key_of(exchange.FORMAT, random_text.VERSION, msgspec.to_builtins(card.source))
+    return cache.kept("counts", key, make)
+
+
+def from_files(paths: Sequence[Path]) -> WordCounts:
+    """The tables in files as one. Raises Refusal if one is not a table of words."""
+    try:
+        return WordCounts.from_items(chain.from_iterable(map(items_in, paths)))
+    except ValueError as error:
+        raise Refusal(f"{', '.join(map(str, paths))}: {error}", UNMEASURED) from error
+
+
+# Files
+
+
 def items_in(path: Path) -> Iterator[Item]:
     """The words of a file with their counts. Raises Refusal if it is not a table of words."""
     form = form_of(path, "word")
     with path.open("rb") as file, unpacking(path, file, form.packed) as content:
         if form.rows is rows.parquet_rows:
             yield from parquet_items(path, content)
-        elif form.rows in (rows.json_rows, rows.array_rows, rows.csv_rows):
+        elif form.rows not in (None, rows.arrow_rows):
             yield from row_items(path, form.rows(path, content, RowReading("word")))
         else:
             yield from line_items(path, content)

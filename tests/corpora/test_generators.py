@@ -74,8 +74,7 @@ def test_tables_of_several_blocks_have_different_words() -> None:
 def test_set_is_made_once_and_again_if_damaged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = generated(name)
     with monkeypatch.context() as patch:
-        patch.setattr(random_text, "TEXTS", {})
-        patch.setattr(random_text, "TABLES", {})
+        patch.setattr(random_text, "GENERATORS", {})
         assert generated(name) == first
 
     file = first.path / "data" if first.table else first.path

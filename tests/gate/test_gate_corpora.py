@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from harness.common.cards import RareWords
-from harness.corpora.rare_words import rare_words
+from harness.corpora.random_text import rare_words
 from harness.gate.card import read_gate_card
 from variants.contract import Merge, WordCounts
 from variants.heap import train
