@@ -17,7 +17,7 @@ from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, Refusal
 from harness.common.escape import markdown_text
-from harness.common.outputs import check_output, write_output
+from harness.common.files import check_output, write_output
 from harness.common.printing import print_stdout
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import count_text, counted_text, ratio_text

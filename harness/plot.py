@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK
-from harness.common.outputs import check_output
+from harness.common.files import check_output
 from harness.common.printing import print_stdout
 from harness.records.file import files_read
 from harness.results.canvas import check_suffix, save_figure

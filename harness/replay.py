@@ -14,7 +14,7 @@ from harness.common import registry
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.common.outputs import check_output, check_writable, files_at
+from harness.common.files import check_output, check_writable, files_at
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, occasions_text

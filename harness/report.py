@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK, Refusal
-from harness.common.outputs import check_output, write_output
+from harness.common.files import check_output, write_output
 from harness.common.printing import print_stdout
 from harness.records.file import files_read
 from harness.results.page import page

@@ -15,7 +15,7 @@ from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK
 from harness.common.escape import frame_to_csv
-from harness.common.outputs import check_output, write_output
+from harness.common.files import check_output, write_output
 from harness.common.printing import print_stderr
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown, sheet_to_text
 from harness.records.file import files_read

@@ -16,7 +16,7 @@ from typing import Any
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, Refusal
-from harness.common.outputs import check_output, files_at
+from harness.common.files import check_output, files_at
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
 from harness.common.registry import (

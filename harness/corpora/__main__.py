@@ -16,7 +16,7 @@ from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, override
 from harness.common.escape import terminal_text
-from harness.common.outputs import check_output, output_file
+from harness.common.files import check_output, output_file
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.units import bytes_text
 from harness.corpora import prepare

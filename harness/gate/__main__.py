@@ -28,8 +28,7 @@ from harness.common import registry
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import Refusal
-from harness.common.files import temporary_folder
-from harness.common.outputs import check_output, write_output
+from harness.common.files import check_output, temporary_folder, write_output
 from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
 from harness.gate import evidence as store
@@ -70,7 +69,7 @@ from harness.measure.process import PACKAGES
 from harness.measure.quiet import timing
 from harness.records.schema import GateQuestion
 from harness.runs.cells import Side
-from harness.runs.imports import WrongCode
+from harness.runs.resume import WrongCode
 
 EXIT_CODES = """exit code:
   0   nothing is worse: it was measured, or the code is the same

@@ -22,8 +22,7 @@ import msgspec
 
 from harness.common import errors
 from harness.common.errors import Refusal
-from harness.common.files import ELSEWHERE
-from harness.common.outputs import check_output, write_output
+from harness.common.files import ELSEWHERE, check_output, write_output
 from harness.records.file import Joined, Record, RunLog
 from harness.records.lines import FILE_NAME, RecordFile, read_lines
 from harness.records.schema import AcceptedChange, Gated, GateQuestion, Note, Run

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.common.errors import Refusal
-from harness.common.outputs import write_output
+from harness.common.files import write_output
 from variants.contract import Merge, TieBreak, WordCounts
 
 

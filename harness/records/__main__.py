@@ -20,7 +20,7 @@ from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal, extra
 from harness.common.escape import frame_to_csv
-from harness.common.outputs import check_output, output_file
+from harness.common.files import check_output, output_file
 from harness.common.printing import print_stdout
 from harness.common.units import count_text, counted_text
 from harness.records.file import (

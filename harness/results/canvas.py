@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.escape import html_text, terminal_lines
-from harness.common.outputs import write_output
+from harness.common.files import write_output
 from harness.results.notes import at_most
 from harness.results.rows import AT_LEAST, MEASURED, Time
 from harness.results.writing import TOTAL, Value, number_tick

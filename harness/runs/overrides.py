@@ -35,7 +35,6 @@ LITERAL = (
     "data.column",
     "pattern.regex",
 )
-LISTS = (*LITERAL, "special_tokens", "variants")
 
 
 @dataclass
@@ -121,7 +120,7 @@ def check_override(argument: str, sweep: bool) -> None:
             raise Refusal(f"unknown override {key!r}; did you mean data.{key}?")
         raise Refusal(registry.unknown("override", key, KEYS))
     else:
-        check_value(key, value, sweep)
+        check_value(key, value)
 
 
 def check_form(argument: str) -> None:
@@ -138,8 +137,7 @@ def check_form(argument: str) -> None:
 
 def check_card(group: str, value: str, sweep: bool) -> None:
     """Refuse the name of a card that does not exist; a pattern of names is Hydra's."""
-    is_several = value.startswith("[") or (group == "variant" and "," in value and not sweep)
-    if is_several and group != "experiment":
+    if value.startswith("[") or (group == "variant" and "," in value and not sweep):
         several = "variants=A,B" if group == "variant" else f"-m {group}=A,B"
         raise Refusal(f"{group} is one name; for several use {several}")
 
@@ -155,8 +153,8 @@ def check_card(group: str, value: str, sweep: bool) -> None:
         raise Refusal(registry.unknown(group, name, existing))
 
 
-def check_value(key: str, value: str, sweep: bool) -> None:
-    """Refuse no variant, no list of special tokens, and a number with commas."""
+def check_value(key: str, value: str) -> None:
+    """Refuse no variant, and what is not a list of special tokens."""
     argument = f"{key}={value}"
     if argument in ("variants=", "variants=[]"):
         raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
@@ -166,10 +164,6 @@ def check_value(key: str, value: str, sweep: bool) -> None:
     if key == "special_tokens" and "," in value and not value.startswith("["):
         one = f"special_tokens=['{value}']"
         raise Refusal(f'set "special_tokens=[{value}]" for several tokens, or "{one}" for one')
-
-    is_grouped = re.fullmatch(r"[1-9]\d{0,2}(,\d{3})+", value) is not None
-    if is_grouped and key not in LISTS and (not sweep or ",0" in value):
-        raise Refusal(f"{argument} is several numbers; did you mean {argument.replace(',', '_')}?")
 
 
 def looks_like_a_file(name: str) -> bool:

@@ -19,7 +19,7 @@ from harness.common import registry
 from harness.common.cards import PatternCard
 from harness.common.errors import Refusal
 from harness.common.escape import terminal_text
-from harness.common.outputs import files_at
+from harness.common.files import files_at
 from harness.common.printing import print_stdout
 from harness.common.registry import (
     EXTENDS,
@@ -46,9 +46,15 @@ from harness.runs.cells import (
     with_distinct_names,
     without_idle_threads,
 )
-from harness.runs.compose import Config, compose, dated
+from harness.runs.compose import (
+    Config,
+    check_parameters,
+    compose,
+    counter_for,
+    dated,
+    variants_of,
+)
 from harness.runs.overrides import HarnessConfig, LimitsConfig
-from harness.runs.selected import check_parameters, chosen_counter, counter_of, variants_of
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
@@ -207,9 +213,7 @@ def cells_of(config: Config) -> list[TrainCell]:
     for file in corpus_files(config, corpus):
         reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
         for variant in variants:
-            counter = GIVEN
-            if not file.table:
-                counter = chosen_counter(config.counting) if chosen else counter_of(config, variant)
+            counter = GIVEN if file.table else counter_for(config, variant)
             cells.append(
                 TrainCell(
                     variant,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.common.outputs import check_output, check_writable
+from harness.common.files import check_output, check_writable
 from harness.proof import PROVED, WRONG
 from harness.records.lines import ELSEWHERE, FILE_NAME
 from harness.runs.cells import Plan, Reading, Settings, TrainCell

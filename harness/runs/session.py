@@ -21,9 +21,8 @@ from harness.measure.quiet import timing
 from harness.records.file import RunLog
 from harness.records.schema import Run
 from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task, digest
-from harness.runs.imports import ImportedFiles
 from harness.runs.jobs import Lines
-from harness.runs.resume import open_log
+from harness.runs.resume import ImportedFiles, open_log
 from harness.runs.saving import Outputs, check_free_outputs, outputs_of
 from harness.worker import exchange
 from variants.contract import WordCounts

@@ -24,17 +24,18 @@ from msgspec.structs import replace
 
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import (
+    check_output,
     exchange,
     exists_already,
     folder_for,
     path_named,
     place,
     readable,
+    real_path,
     sync,
     sync_names,
     temporary_folder,
 )
-from harness.common.outputs import check_output, real_path
 from harness.common.values import read_json, special_texts
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.outputs import followed, output_files
+from harness.common.files import followed, output_files
 from harness.tokenizers.streaming import WINDOW, Streaming
 
 if TYPE_CHECKING:

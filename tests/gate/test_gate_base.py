@@ -34,7 +34,7 @@ from harness.gate.base import (
     side_of,
 )
 from harness.gate.compiled import provide_compiled
-from harness.runs.imports import WrongCode, check_side
+from harness.runs.resume import WrongCode, check_side
 
 
 @pytest.fixture

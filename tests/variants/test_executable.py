@@ -28,7 +28,7 @@ from harness.conformance import check_conformance, trainer_checks
 from harness.measure.process import WorkerLimits
 from harness.proof.cases import merges_from
 from harness.proof.checks import outcome_of
-from harness.runs.imports import ImportedFiles
+from harness.runs.resume import ImportedFiles
 from variants.contract import Meter, TieBreak, Unavailable, WordCounts
 from variants.executable import train
 
