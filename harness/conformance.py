@@ -18,7 +18,8 @@ from harness.common import ending, registry
 from harness.common.arguments import Parser
 from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
-from harness.common.targets import check_target
+from harness.common.targets import check_target, unknown_text
+from harness.common.values import parse_value
 from harness.proof.calls import CheckFailed
 from harness.proof.checks import (
     Check,
@@ -148,7 +149,7 @@ def _target(target: str, parameters: Mapping[str, Any]) -> tuple[str, Mapping[st
     if ":" in target:
         check_target(target)
         return target, parameters
-    answer = registry.unknown("target", target, cards)
+    answer = unknown_text("target", target, cards)
     raise Refusal(f"{answer}; a function of your own is written package.module:function")
 
 
@@ -163,7 +164,7 @@ def parameters_from(assignments: Sequence[str]) -> dict[str, Any]:
         key, equals, value = assignment.partition("=")
         if not equals:
             raise Refusal(f"{assignment!r} is not a parameter; write --set KEY=VALUE")
-        parameters[key] = registry.parse_value(value, f"--set {key}")
+        parameters[key] = parse_value(value, f"--set {key}")
     return parameters
 
 

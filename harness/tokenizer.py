@@ -19,15 +19,10 @@ from harness.common.errors import OK, Refusal
 from harness.common.files import check_output, files_at
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
-from harness.common.registry import (
-    at_least,
-    folder_option,
-    parse_bytes,
-    parse_vocab_size,
-    unknown,
-    use_folder,
-)
+from harness.common.registry import folder_option, use_folder
+from harness.common.targets import unknown_text
 from harness.common.units import count_text, no_pair_text
+from harness.common.values import at_least, parse_bytes, parse_vocab_size
 from harness.corpora.texts import blocks, files_text, named_inputs, text
 from harness.tokenizers.folder import FILES, FILES_OF, NEW_IDS, check_free, check_place, save
 from harness.tokenizers.learned import with_end
@@ -278,7 +273,7 @@ def _train(options: argparse.Namespace) -> None:
     how = {name: getattr(options, name) for name in KEYWORDS}
     how |= {"special_tokens": special_tokens(options), "settings": options.set}
     if options.eos not in (None, *how["special_tokens"]):
-        raise Refusal(unknown("special token", options.eos, how["special_tokens"]))
+        raise Refusal(unknown_text("special token", options.eos, how["special_tokens"]))
     tokenizer = train(source, size, progress=True, **how)
 
     fewer = ""

@@ -12,9 +12,7 @@ import argparse
 import copy
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
-from operator import index
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,12 +30,10 @@ from harness.common.cards import (
     fitted,
 )
 from harness.common.errors import Refusal, reason
-from harness.common.targets import check_target, not_importable, own_target
-from harness.common.units import did_you_mean, one_line
+from harness.common.targets import check_target, not_importable, unknown_text
+from harness.common.units import one_line
 from harness.worker import calling
 
-# an unknown name is answered with at most so many existing ones, else with the closest
-MOST_NAMES = 50
 ENTRY_POINTS = "harness.variants"
 TARGET = "_target_"
 OUTSIDE = "peer"  # the tag of other people's trainers
@@ -328,22 +324,9 @@ def select(names: Iterable[str]) -> list[VariantCard]:
 
         if not matching:
             tags = sorted({tag for card in existing.values() for tag in card.tags})
-            raise Refusal(unknown("variant", name, [*existing, "all", *tags]))
+            raise Refusal(unknown_text("variant", name, [*existing, "all", *tags]))
         chosen.update(matching)
     return list(chosen.values())
-
-
-def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
-    """The answer to a name that does not exist: the closest one, then all there are, unless these
-    fill the screen.
-    """
-    existing = list(existing)
-    meant = did_you_mean(name, existing)
-    if kind in ("variant", "target") and (target := own_target(name)):
-        meant = f" did you mean {target}?"
-    if len(existing) > MOST_NAMES:
-        return f"unknown {kind} {name!r};{meant} python -m harness --help all has all {len(existing)} names"
-    return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"
 
 
 def resolve(target: str) -> Callable[..., Any]:
@@ -386,72 +369,3 @@ def _card(file: Path, _written: int) -> dict[str, Any]:
     if "${" in str(content):
         raise Refusal(f"{file}: ${{ is not replaced in a card; write its value instead")
     return content
-
-
-# Checks of a user's values
-
-
-def whole_number(name: str, value: int) -> int:
-    """A number of NumPy's as well. Raises TypeError for what is not one."""
-    if not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is {type(value).__name__}, not int")
-    return index(value)
-
-
-def at_least(name: str, value: int, least: int = 1) -> None:
-    if whole_number(name, value) < least:
-        what = f"{name}={value} is not possible; it is a number of {least} or more"
-        raise Refusal(what, settings={name: value})
-
-
-def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise Refusal(unknown(name, str(value), allowed))
-
-
-SIZE = re.compile(
-    r"\s*(\d[\d_]{0,30}(?:\.\d+)?(?:e\d{1,2})?)\s*(?:([kmgt])(i(?=b))?)?b?\s*", re.IGNORECASE
-)
-
-
-def parse_number(text: str) -> int | None:
-    """A whole number as people write it, or None.
-
-    >>> [parse_number(text) for text in ("10k", "1e4", "32_000", "64MB", "1.5 GiB", "half")]
-    [10000, 10000, 32000, 64000000, 1610612736, None]
-    """
-    match = SIZE.fullmatch(text)
-    if match is None:
-        return None
-    number = Decimal(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(
-        (match[2] or " ").upper()
-    )
-    return int(number) if number == int(number) else None
-
-
-def parse_value(text: str, name: str) -> Any:
-    """A number, a truth value, null, a list or a text, as YAML writes them."""
-    try:
-        return msgspec.yaml.decode(text.encode())
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-        raise Refusal(f"{name}={text[:80]} is not a value; quote it") from error
-
-
-def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
-    """A size in bytes, at least `smallest`. Raises Refusal, which calls it `name`."""
-    size = parse_number(str(text))
-    if size is None:
-        raise Refusal(
-            f"{name}={text} is not a size; write a number with or without a unit, as 64MB, 2GB or 1GiB"
-        )
-    if size < smallest:
-        raise Refusal(f"{name}={text} is nothing; write a size of at least one byte")
-    return size
-
-
-def parse_vocab_size(text: str) -> int:
-    """A number such as 32k, 1e4 or 50_257."""
-    size = parse_number(text)
-    if size is None:
-        raise Refusal(f"--vocab-size {text!r} is not a number; write it like 32k or 32000")
-    return size

@@ -1,5 +1,5 @@
 """Your own trainers and counters, named `package.module:function`: checks of such a name that import
-nothing.
+nothing; and the answer to a name that does not exist.
 """
 
 from __future__ import annotations
@@ -8,11 +8,14 @@ import importlib.machinery
 import importlib.util
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.common.errors import Refusal
 from harness.common.units import did_you_mean
 
+# an unknown name is answered with at most so many existing ones, else with the closest
+MOST_NAMES = 50
 TOP_LEVEL = re.compile(r"^(?:(?:async )?def|class|from|\w+ *=).*", re.MULTILINE)
 """The lines of a module that name its functions, its own and others'."""
 
@@ -63,3 +66,16 @@ def not_importable(target: str, reason: str) -> Refusal:
     return Refusal(
         f"cannot import {target!r} ({reason});{meant} a target is written package.module:function"
     )
+
+
+def unknown_text(kind: str, name: str, existing: Iterable[str]) -> str:
+    """The answer to a name that does not exist: the closest one, then all there are, unless these
+    fill the screen.
+    """
+    existing = list(existing)
+    meant = did_you_mean(name, existing)
+    if kind in ("variant", "target") and (target := own_target(name)):
+        meant = f" did you mean {target}?"
+    if len(existing) > MOST_NAMES:
+        return f"unknown {kind} {name!r};{meant} python -m harness --help all has all {len(existing)} names"
+    return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"

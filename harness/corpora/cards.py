@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from harness.common import cache, registry
 from harness.common.cards import Addressed, DataCard, Facts, Generated, Packaged, Yours
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.targets import unknown_text
 from harness.corpora.files import TEXT, CorpusFile, digest_of
 
 # of stdlib
@@ -39,7 +40,7 @@ def card_of(name: str) -> DataCard:
     """
     existing = registry.names("data")
     if name not in existing:
-        raise Refusal(registry.unknown("data set", name, existing))
+        raise Refusal(unknown_text("data set", name, existing))
     return msgspec.convert(registry.card("data", name), DataCard)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from harness.common import cache
 from harness.common.cards import DataCard, Facts
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.registry import at_least, parse_bytes
+from harness.common.values import at_least, parse_bytes
 
 # File systems stamp changes at intervals of up to two seconds: a second change within one would not
 # show.

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from harness.common import cache
 from harness.common.cards import DataCard, Facts
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.registry import at_least, parse_bytes
+from harness.common.values import at_least, parse_bytes
 from harness.corpora import prepare
 from harness.corpora.files import TEXT, CorpusFile, Part, excerpt, nearby_end
 

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from harness.common.cards import DataCard, fitted
 from harness.common.errors import Refusal
 from harness.common.progress import bar
-from harness.common.registry import parse_value
 from harness.common.units import count_text
+from harness.common.values import parse_value
 from harness.corpora import inputs_of, prepare
 from harness.corpora.cards import card_of
 from harness.corpora.files import CorpusFile, is_slice

@@ -31,6 +31,7 @@ from harness.common.errors import Refusal
 from harness.common.files import check_output, temporary_folder, write_output
 from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
+from harness.common.values import one_of
 from harness.gate import evidence as store
 from harness.gate.base import (
     MAIN_BRANCHES,
@@ -253,7 +254,7 @@ def observe_tiers(
 def requested_card(options: argparse.Namespace) -> GateCard:
     tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
     for tier in tiers.split(",") if tiers else ():
-        registry.one_of("tier", tier, TIERS)
+        one_of("tier", tier, TIERS)
     overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
     return read_gate_card(options.card, overrides)
 

@@ -16,6 +16,7 @@ from yaml import YAMLError
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal, wrong_value
+from harness.common.targets import unknown_text
 from harness.common.units import did_you_mean, one_line
 
 Tier = Literal["identity", "work", "time"]
@@ -77,7 +78,7 @@ def card_paths(name: str) -> list[Path]:
     files = registry.card_files("gate")
     file = files.get(name, Path(name))
     if not file.is_file():
-        raise Refusal(f"{registry.unknown('gate card', name, files)}; or pass the name of a file")
+        raise Refusal(f"{unknown_text('gate card', name, files)}; or pass the name of a file")
     return list(dict.fromkeys([files[DEFAULT_CARD], file]))
 
 

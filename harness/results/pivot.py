@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
+from harness.common.targets import unknown_text
 from harness.records.file import Record
 from harness.results.fields import FIELD, FIELDS, value_text
 from harness.results.legend import caption_of, names_of
@@ -39,7 +39,7 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, *, whole:
     down, across = named
     for name in named:
         if name not in fields:
-            raise Refusal(unknown("field", name, fields))
+            raise Refusal(unknown_text("field", name, fields))
     if down == across:
         raise Refusal(f"--pivot names {down} twice; a pivot takes two fields")
 
@@ -109,7 +109,7 @@ def _laid_out(
 
     figures = dict.fromkeys(name for row in rows for name in row.figures)
     if value not in figures:
-        raise Refusal(unknown("value", value, figures))
+        raise Refusal(unknown_text("value", value, figures))
     # rows of one variant are named by the parameters in which they differ
     fields = {**fields_of(rows), "variant": names_of(rows)}
     frame = pd.DataFrame({name: in_order(fields[name]) for name in (*down, across)})

@@ -29,18 +29,10 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.common import registry
 from harness.common.cards import CountingCard, DataCard, MeasureCard, PatternCard, fitted
 from harness.common.errors import Refusal
-from harness.common.registry import (
-    EXTERNAL,
-    PROGRAM,
-    CounterCard,
-    VariantCard,
-    at_least,
-    parse_bytes,
-    parse_number,
-)
-from harness.common.targets import check_target
+from harness.common.registry import EXTERNAL, PROGRAM, CounterCard, VariantCard
+from harness.common.targets import check_target, unknown_text
 from harness.common.units import did_you_mean, one_line
-from harness.common.values import split_list
+from harness.common.values import at_least, parse_bytes, parse_number, split_list
 from harness.runs.overrides import (
     GROUPS,
     HELP,
@@ -250,7 +242,7 @@ def variants_of(config: Config) -> list[VariantCard]:
     composed, names = config.variant, config.values.variants
     card = registry.variants().get(composed.name)
     if card is None:
-        raise Refusal(registry.unknown("variant", composed.name, registry.variants()))
+        raise Refusal(unknown_text("variant", composed.name, registry.variants()))
     params = given_parameters(config, card)
     if composed.target != card.target and names is None:
         target = composed.target
@@ -353,7 +345,7 @@ def counter_for(config: Config, variant: VariantCard) -> CounterCard:
             check_target(chosen.target)
             return CounterCard(chosen.target, chosen.target, params=params)
     if name not in counters:
-        raise Refusal(registry.unknown("counting", name, counters))
+        raise Refusal(unknown_text("counting", name, counters))
 
     check_parameters(f"counting={name}", params, counters[name].params)
     return with_params(counters[name], "counting.params", params)

@@ -16,7 +16,7 @@ from msgspec.structs import fields
 
 from harness.common import registry
 from harness.common.errors import Refusal
-from harness.common.targets import own_target
+from harness.common.targets import own_target, unknown_text
 from harness.common.units import did_you_mean
 
 HELP = "see python -m harness --help all"
@@ -118,7 +118,7 @@ def check_override(argument: str, sweep: bool) -> None:
     elif key not in KEYS and not key.startswith(tuple(f"{name}." for name in NESTED)):
         if f"data.{key}" in KEYS:
             raise Refusal(f"unknown override {key!r}; did you mean data.{key}?")
-        raise Refusal(registry.unknown("override", key, KEYS))
+        raise Refusal(unknown_text("override", key, KEYS))
     else:
         check_value(key, value)
 
@@ -150,7 +150,7 @@ def check_card(group: str, value: str, sweep: bool) -> None:
         if group == "data" and looks_like_a_file(name):
             setting = shlex.quote(f"data.path={name}")
             raise Refusal(f"unknown data set {name!r}; for a file set {setting}")
-        raise Refusal(registry.unknown(group, name, existing))
+        raise Refusal(unknown_text(group, name, existing))
 
 
 def check_value(key: str, value: str) -> None:

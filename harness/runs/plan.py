@@ -21,16 +21,9 @@ from harness.common.errors import Refusal
 from harness.common.escape import terminal_text
 from harness.common.files import files_at
 from harness.common.printing import print_stdout
-from harness.common.registry import (
-    EXTENDS,
-    GIVEN,
-    VariantCard,
-    at_least,
-    one_of,
-    parse_bytes,
-)
+from harness.common.registry import EXTENDS, GIVEN, VariantCard
 from harness.common.units import counted_text
-from harness.common.values import special_texts
+from harness.common.values import at_least, one_of, parse_bytes, special_texts
 from harness.corpora import CorpusFile
 from harness.corpora.files import is_slice
 from harness.corpora.texts import is_name

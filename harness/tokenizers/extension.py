@@ -15,9 +15,8 @@ import regex
 
 from harness.common import cache, files
 from harness.common.errors import UNMEASURED, USAGE, Refusal, override, reason
-from harness.common.registry import one_of
 from harness.common.units import count_text
-from harness.common.values import split_list
+from harness.common.values import one_of, split_list
 from harness.tokenizers.learned import Learned, pattern_name
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256, packed

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from harness.common import registry
 from harness.common.errors import Refusal
+from harness.common.targets import unknown_text
 from harness.common.units import token_text
-from harness.common.values import special_texts
+from harness.common.values import special_texts, whole_number
 from harness.tokenizers.post_processor import NOTHING_AROUND, Around
 from variants.contract import GPT2_CHARACTERS, Merge, vocab_of
 
@@ -84,7 +85,7 @@ def pattern_named(pattern: str | None) -> str | None:
     if pattern in existing:
         return existing[pattern] or None
     if pattern is not None and re.fullmatch(r"[A-Za-z][\w-]+", pattern):
-        raise Refusal(registry.unknown("pattern", pattern, existing))
+        raise Refusal(unknown_text("pattern", pattern, existing))
     return pattern
 
 
@@ -206,7 +207,7 @@ def with_end(learned: Learned, eos: str | None) -> Learned:
     if eos is None:
         return learned
     if eos not in learned.special_tokens:
-        raise Refusal(registry.unknown("special token", eos, learned.special_tokens))
+        raise Refusal(unknown_text("special token", eos, learned.special_tokens))
     roles = {**learned.around.roles, "eos_token": eos}
     return learned._replace(around=replace(learned.around, roles=roles))
 
@@ -260,7 +261,7 @@ def with_fewer_merges(learned: Learned, vocab_size: int) -> Learned:
     Ids close up in their old order. Raises Refusal for a size that it cannot have, and for tokens
     that no merge makes.
     """
-    vocab_size = registry.whole_number("vocab_size", vocab_size)
+    vocab_size = whole_number("vocab_size", vocab_size)
     merged = list(dict.fromkeys(tokens_made(learned.merges)))
     least = len(BYTES) + len(learned.special_tokens)
     most = least + len(merged)
