@@ -23,6 +23,7 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.progress import Display
+from harness.common.registry import GIVEN
 from harness.corpora import CorpusFile
 from harness.corpora.cards import counted_otherwise
 from harness.measure.machine import interpreter
@@ -187,8 +188,8 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
     """Measure a counter; the words of a table are given, and if no times are wanted, cached ones
     are taken.
     """
-    if (manifest := session.given_words.get(cell.reading.key)) is not None:
-        return Counted(Answer("ok"), manifest)
+    if cell.counter == GIVEN and not cell.reading.file.table:  # the session has counted them
+        return Counted(Answer("ok"), session.manifests[cell.reading.key])
     if cell.reading.file.table or not session.timed:
         if (words := cell.reading.words()) is not None:
             session.take_words(cell.reading, cell.reading.folder, words)

@@ -16,7 +16,7 @@ from harness.proof import WRONG
 from harness.proof.diagnosis import words_fault
 from harness.records.schema import BY_ITSELF, Cell, Data, Measurement, Proof, StoredIdentity
 from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
-from harness.runs.plan import redact_paths
+from harness.runs.overrides import redact_paths
 from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.job import COUNT, TRAIN, Job

@@ -242,3 +242,40 @@ def quoted(text: str) -> str:
     text = re.sub(r"(\\*)'", r"\1\1\\'", text)
     text = re.sub(r"(\\*)\Z", r"\1\1", text, count=1)
     return f"'{text}'"
+
+
+# Overrides as records keep them
+
+
+def redacted_override(override: str) -> str:
+    """An override as records keep it: of a path only the last name.
+
+    >>> redacted_override("data.path=/home/me/book.txt"), redacted_override("seeds=[a/b]")
+    ('data.path=book.txt', 'seeds=[a/b]')
+    """
+    key, equals, value = override.partition("=")
+    if key in ("pattern.regex", "special_tokens") or (
+        key in ("seeds", "protected") and value.startswith("[")
+    ):
+        return override  # tokens, not paths
+    return f"{key}{equals}{redact_paths(value, relative=True)}"
+
+
+PATH = re.compile(r"[^][{}(),'\"=\s]+")
+
+
+def redact_paths(text: str, *, relative: bool = False) -> str:
+    """The text with the last name alone of each absolute path, or of each path if `relative`; URLs
+    stay.
+
+    >>> redact_paths("cannot read /home/me/a.txt of https://example.org/a/b"), redact_paths("[../a,b c]", relative=True)
+    ('cannot read a.txt of https://example.org/a/b', '[a,b c]')
+    """
+
+    def last_name(match: re.Match[str]) -> str:
+        path = match[0]
+        if "://" in path or not (relative or re.match("/.*/", path)):
+            return path
+        return path.rstrip("/").rpartition("/")[2]
+
+    return PATH.sub(last_name, text)

@@ -6,7 +6,6 @@ Whatever can be refused is refused here, before anything is measured.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +46,7 @@ from harness.runs.compose import (
     dated,
     variants_of,
 )
-from harness.runs.overrides import HarnessConfig, LimitsConfig
+from harness.runs.overrides import HarnessConfig, LimitsConfig, redacted_override
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
@@ -102,40 +101,6 @@ def plan_of_words(data: str | None, overrides: Sequence[str]) -> Plan:
     if len({cell.reading.key for cell in plan.cells}) != 1:
         raise Refusal("pass one data set at a time, read in one way")
     return plan
-
-
-def redacted_override(override: str) -> str:
-    """An override as records keep it: of a path only the last name.
-
-    >>> redacted_override("data.path=/home/me/book.txt"), redacted_override("seeds=[a/b]")
-    ('data.path=book.txt', 'seeds=[a/b]')
-    """
-    key, equals, value = override.partition("=")
-    if key in ("pattern.regex", "special_tokens") or (
-        key in ("seeds", "protected") and value.startswith("[")
-    ):
-        return override  # tokens, not paths
-    return f"{key}{equals}{redact_paths(value, relative=True)}"
-
-
-PATH = re.compile(r"[^][{}(),'\"=\s]+")
-
-
-def redact_paths(text: str, *, relative: bool = False) -> str:
-    """The text with the last name alone of each absolute path, or of each path if `relative`; URLs
-    stay.
-
-    >>> redact_paths("cannot read /home/me/a.txt of https://example.org/a/b"), redact_paths("[../a,b c]", relative=True)
-    ('cannot read a.txt of https://example.org/a/b', '[a,b c]')
-    """
-
-    def last_name(match: re.Match[str]) -> str:
-        path = match[0]
-        if "://" in path or not (relative or re.match("/.*/", path)):
-            return path
-        return path.rstrip("/").rpartition("/")[2]
-
-    return PATH.sub(last_name, text)
 
 
 def settings_of(config: Config) -> Settings:

@@ -53,10 +53,8 @@ class Session:
     numbers: Iterator[int] = field(default_factory=itertools.count)
     """Of the processes; threads may share it."""
     right_words: dict[str, Manifest] = field(default_factory=dict)
-    seals: dict[str, str] = field(default_factory=dict)
-    """By the key of a reading, the seal that its words had when they were counted."""
-    given_words: dict[str, Manifest] = field(default_factory=dict)
-    """By the key of a reading, its words if no counter is to be measured."""
+    manifests: dict[str, Manifest] = field(default_factory=dict)
+    """By the key of a reading, the manifest of its words, kept here where no trainer can reach it."""
     judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -91,26 +89,23 @@ class Session:
             folder = self.words_folder(reading)
             remove_tree(folder)
             copy_tree(counted, folder)
-            self.seals[reading.key] = manifest["seal"]
+            self.manifests[reading.key] = manifest
 
     def give(self, reading: Reading) -> None:
         """Count the words of a reading once, by the counter that is the definition."""
-        if reading.key in self.given_words or reading.file.table:
+        if reading.key in self.manifests or reading.file.table:
             return
-
         counted = self.next_folder()
         manifest = exchange.write_words(counted, registry.definition_counter()(reading.corpus))
         reading.file.check_unchanged()
         self.take_words(reading, counted, manifest)
-        self.given_words[reading.key] = manifest
 
     def words(self, reading: Reading) -> WordCounts | None:
         """The words of a reading as they were counted; None if they have been changed or removed
         since.
-
-        The seal is held here, where no trainer can reach it.
         """
-        return exchange.sealed(self.words_folder(reading), self.seals.get(reading.key, ""))
+        manifest = self.manifests.get(reading.key, {"seal": ""})
+        return exchange.sealed(self.words_folder(reading), manifest["seal"])
 
     def add(self, lines: Lines, task: Task, closes: Block | None = None) -> None:
         """Put lines on disk."""

@@ -25,8 +25,14 @@ from harness.common.errors import USAGE, Refusal
 from harness.measure.process import WorkerLimits
 from harness.runs import plan
 from harness.runs.compose import compose
-from harness.runs.overrides import HarnessConfig, LimitsConfig, overrides_of, quoted
-from harness.runs.plan import planned, redacted_override
+from harness.runs.overrides import (
+    HarnessConfig,
+    LimitsConfig,
+    overrides_of,
+    quoted,
+    redacted_override,
+)
+from harness.runs.plan import planned
 
 MEANT_IN_QUOTES = ("'", '"', "\\", "${", "$", "}", ",", "a")
 NASTY = (
