@@ -28,10 +28,10 @@ TOKENS = {
     "tokenizers": 23_146,
     "proof": 14_850,
     "records": 6_932,
-    "runs": 17_866,
+    "runs": 17_813,
     "results": 24_830,
     "gate": 13_019,
-    "commands": 14_162,
+    "commands": 14_177,
     "tests": 135_423,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.

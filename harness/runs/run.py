@@ -109,30 +109,20 @@ def trained_records(records: Sequence[Record]) -> list[Record]:
 
 def notes_below_table(records: Sequence[Record]) -> list[str]:
     """Return what is not in the table and changes how to read it."""
-    lines = []
-    for record in records:
-        cell, tallies = record.cell, record.measurement.tallies or {}
-        name = cell.data.name
-        if cell.data.words == 0:
-            lines.append(f"{name} holds no words, so there is nothing to merge")
-        if not record.trains and tallies.get("fell_back_to_regex"):
-            lines.append(
-                f"counting={cell.counting} has no compiled form of this pattern: {name} was counted by `regex`, "
-                "which takes some fifty times as long"
-            )
+    counters = [record.cell for record in records if not record.trains]
+    wide = {cell.counting for cell in counters if cell.takes_threads}
 
-    cells = [record.cell for record in records]
-    wide = {cell.counting for cell in cells if cell.role == "count" and cell.takes_threads}
-    narrow: dict[str, None] = {}
-    for cell in cells:
-        if cell.variant and (cell.threads or 1) > 1 and cell.takes_threads is False:
-            narrow |= {} if cell.counting in wide else {cell.variant: None}
-    if narrow:
-        names = ", ".join(narrow)
-        lines.append(
-            f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any"
-        )
-    return list(dict.fromkeys(lines))
+    lines: dict[str, None] = {}
+    for record in records:
+        cell = record.cell
+        if not record.trains and (record.measurement.tallies or {}).get("fell_back_to_regex"):
+            slow = f"{cell.data.name} was counted by `regex`, which takes some fifty times as long"
+            lines[f"counting={cell.counting} has no compiled form of this pattern: {slow}"] = None
+        is_narrow = cell.takes_threads is False and cell.counting not in wide
+        if record.trains and is_narrow and (cell.threads or 1) > 1:
+            why = "neither the counter nor the trainer takes any"
+            lines[f"threads above 1 change nothing for {cell.variant}: {why}"] = None
+    return list(lines)
 
 
 # Two stages. `first_stage.pattern=NAME` asks for them, which an experiment does. The first stage is
