@@ -235,8 +235,11 @@ def parts_of_token(token: AnyStr, rank: int, rank_of: dict[AnyStr, int]) -> tupl
     if len(possible) == 1:
         return possible[0]
     parts = [token[place : place + 1] for place in range(len(token))]
+    ranks = [rank_of.get(left + right, rank) for left, right in zip(parts, parts[1:])]
     while len(parts) > 2:
-        ranks = [rank_of.get(left + right, rank) for left, right in zip(parts, parts[1:])]
         place = ranks.index(min(ranks))
         parts[place : place + 2] = [parts[place] + parts[place + 1]]
+        del ranks[place]
+        for pair in range(max(place - 1, 0), min(place + 1, len(ranks))):
+            ranks[pair] = rank_of.get(parts[pair] + parts[pair + 1], rank)
     return parts[0], parts[1]
