@@ -29,7 +29,7 @@ TOKENS = {
     "proof": 14_850,
     "records": 6_932,
     "runs": 17_813,
-    "results": 24_830,
+    "results": 23_169,
     "gate": 13_019,
     "commands": 14_177,
     "tests": 135_423,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from harness.common import registry
 from harness.results.legend import labelled
-from harness.results.ratios import is_slower, ratio_of
+from harness.results.ratios import is_slower, leader, ratio_of
 from harness.results.rows import Row, is_wrong
-from harness.results.writing import join_names, time_text, times_text
+from harness.results.selection import tasks_of
+from harness.results.writing import digits_text, join_names, time_text, times_text
 
 
 def headline(task: Sequence[Row]) -> str:
@@ -25,7 +26,7 @@ def claim(rows: Sequence[Row]) -> str:
     timed = [(row, label) for row, label in labelled(rows) if row.total and not row.other_merges]
     if not timed or len({row.question for row in rows}) > 1:
         return ""
-    timed.sort(key=lambda pair: (pair[0].doubtful, pair[0].total or 0.0))
+    timed.sort(key=lambda pair: rank(pair[0]))
     (first, name), *others = timed
     slower, tied = [], []
     for row, label in others:
@@ -36,13 +37,48 @@ def claim(rows: Sequence[Row]) -> str:
         else:
             tied.append(label)
 
-    text = f"{name}: {time_text(first.time)}"
+    text = f"{name}: {time_text(first.time, digits_text)}"
     if tied:
         text += f", tied with {join_names(tied[:2])}"
     for row, label in [*slower[:1], *slower[1:][-1:]]:
-        times = times_text(ratio_of(row, first), "", interval=False)
+        times = times_text(ratio_of(row, first), "", interval=False, number_text=digits_text)
         text += f", {times} times as fast as {label}"
     return text
+
+
+def rank(row: Row) -> tuple[bool, bool, float]:
+    """The order of rows by their times: those that nobody has proved, and then those without a
+    time, come last.
+    """
+    return row.total is None, row.doubtful, row.time.number or 0.0
+
+
+def finding(rows: Sequence[Row]) -> tuple[str, str]:
+    """What the rows show in a sentence, if several trainers were measured, and the trainer that it
+    is about.
+    """
+    tasks = tasks_of(rows, without=("tie_break", "counting"))
+    if len(tasks) == 1:
+        timed = [row for row in rows if row.total and not row.other_merges]
+        return claim(rows), min(timed, key=rank).name if timed else ""
+    if len({row.name for row in rows}) == 1:
+        return "", rows[0].name
+
+    firsts = Counter[str]()
+    for task in tasks:
+        first = leader(task)
+        if first is not None:
+            firsts[first.name] += 1
+    is_of_texts = len({task[0].corpus.sha256 for task in tasks}) == len(tasks)
+    return firsts_text(firsts, len(tasks), "texts" if is_of_texts else "tasks")
+
+
+def firsts_text(firsts: Counter[str], number: int, noun: str) -> tuple[str, str]:
+    """In how many of so many cells which trainer is first, in a sentence, and that trainer."""
+    if not firsts:
+        return f"Too close to rank in all {number} {noun}", ""
+    ((name, times),) = firsts.most_common(1)
+    return f"{name} is fastest in {times} of {number} {noun}", name
 
 
 def _verdict(task: Sequence[Row]) -> str:
@@ -60,9 +96,3 @@ def _verdict(task: Sequence[Row]) -> str:
     for row in task:
         wrong += is_wrong([row])
     return f"{text}, {wrong} wrong" if wrong else text
-
-
-def is_ours(name: str) -> bool:
-    """Return whether a trainer is of this project or of its user, and not an outside one."""
-    card = registry.variants().get(name)
-    return card is None or registry.OUTSIDE not in card.tags

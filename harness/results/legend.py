@@ -46,9 +46,13 @@ def differing_columns(rows: Sequence[Row]) -> dict[str, Column]:
     return columns
 
 
-def labels_of(rows: Sequence[Row]) -> list[str]:
-    """Each row's name, with the fields that distinguish it from other rows of that name."""
+def labels_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[str]:
+    """Each row's name, with the fields that distinguish it from other rows of that name, but those
+    `without`.
+    """
     labels, columns = names_of(rows), differing_columns(rows)
+    for name in without:
+        columns.pop(FIELD[name].title, None)
     namesakes = together([(name, index) for index, name in enumerate(labels)])
     for indices in namesakes.values():
         distinct: dict[int, tuple[str, ...]] = dict.fromkeys(indices, ())

@@ -5,40 +5,53 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.units import bytes_text, count_text
 from harness.results.canvas import (
-    INK,
-    LINE,
-    SMALL,
+    ACCENT,
+    FAINT,
+    GREY,
     Words,
     chart,
     draw_time,
-    look_of,
-    new_axes,
+    log_scale,
+    name_height,
     new_figure,
-    scale,
     scale_times,
     short,
+    write_at,
 )
-from harness.results.fields import FIELD
-from harness.results.legend import caption_of, differing_columns, names_of
+from harness.results.claim import finding
+from harness.results.fields import together
+from harness.results.legend import caption_of, labels_of
 from harness.results.notes import notes
 from harness.results.rows import Row
 from harness.results.selection import panel_title, tasks_of
-from harness.results.writing import TOTAL, Value, figure_text, mark_of
+from harness.results.writing import (
+    TOTAL,
+    Value,
+    bytes_tick,
+    digits_text,
+    mark_of,
+    number_tick,
+)
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Panel = tuple[list[Row], dict[str, list[Row]]]
+"""The rows of a task, and those of each line."""
 NEAR_THE_LAW = 0.2
-"""Points farther than this share from the fitted line follow no power law, and get no line."""
+"""Points farther than this share from the fitted line follow no power law, and have no exponent."""
 MIN_POINTS = 3
-PANEL_HEIGHT = 3.0
+CROSSING = ("#d55e00", "#009e73", "#aa4499", "#b8860b", "#117799")
+"""The colours of lines that cross others."""
+LEAST_HEIGHT = 1.9  # inches of axes
 
 
 class Size(NamedTuple):
@@ -55,8 +68,12 @@ class Size(NamedTuple):
     example: str
     without: tuple[str, ...] = ()
 
-    def text(self, size: int) -> str:
-        return bytes_text(size) if self is CORPUS else count_text(size)
+    def of(self, row: Row) -> int | None:
+        size: int | None = row.values[self.field]
+        return size
+
+    def text(self, size: float) -> str:
+        return bytes_tick(size) if self is CORPUS else number_tick(size)
 
 
 CORPUS = Size(
@@ -79,70 +96,67 @@ VOCABULARY = Size(
 THREADS = Size("number of threads", "threads", "t", "threads", "-m threads=1,2,4")
 
 
-class Law(NamedTuple):
-    """A power law: seconds are `factor` times the size to the `exponent`."""
-
-    exponent: float
-    factor: float
-
-    def at(self, size: int) -> float:
-        return self.factor * float(size**self.exponent)
-
-
-class Series(NamedTuple):
-    """One variant over sizes, in order: each size with its row, and the law that they follow."""
+class Line(NamedTuple):
+    """The points of a line, what stands at its end, and whether the chart is about it."""
 
     name: str
-    points: Sequence[tuple[int, Row]]
-    law: Law | None
+    xs: Sequence[float]
+    ys: Sequence[float]
+    is_accented: bool = False
 
 
 @chart
 def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     """A panel for each task, with a line for each variant that was measured at two sizes or more."""
-    panels: list[tuple[list[Row], list[Series]]] = []
-    drawn, tried = list[Row](), list[Row]()
+    from matplotlib.ticker import LogLocator
+
+    panels, tried, drawn = list[Panel](), list[Row](), list[Row]()
     for group in tasks_of(rows, (*size.without, "tie_break")):
         series = _series_of(group, size, value)
         if series:
             panels.append((group, series))
-            points = [row for line in series for _, row in line.points]
-            drawn += points
+            points = list(chain(*series.values()))
             names = {row.name for row in points}
             tried += [row for row in group if row.name in names]
+            drawn += points
     if not panels:
         raise _too_few_sizes(rows, size)
 
-    words = Words(
-        f"{value.title} by {size.name}",
-        caption_of(drawn)[-1:],
-        [*_meanings_of_lines(size, value, panels), *notes(tried, drawn, value is TOTAL)],
-    )
-    keys = [[_entry(line, size, value) for line in series] for _, series in panels]
-    figure, specs = new_figure(words, list(map(_panel_height, keys)))
+    found, accent = finding(drawn)
+    title = f"{value.title} by {size.name}"
+    if found and value is TOTAL and size is not THREADS:
+        title += f": {found}"
+    lines = []
+    for _, series in panels:
+        lines.append(
+            [_line(name, of_name, size, value, accent) for name, of_name in series.items()]
+        )
+    below = [*_meanings(size, value, lines), *notes(tried, drawn, value is TOTAL)]
+    heights = list(map(height_beside, lines))
+    figure, grid = new_figure(Words(title, caption_of(drawn)[-1:], below), heights)
+
     groups = [group for group, _ in panels]
-    for spec, (group, series), key in zip(specs, panels, keys, strict=True):
-        title = panel_title(group, groups, sizes=size is not CORPUS)
-        axes = new_axes(figure, spec, title)
-        _draw_panel(axes, series, size, value)
-        axes.legend(
-            handles=key, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=SMALL,
-            labelcolor=INK, handlelength=1.0,
-        )  # fmt: skip
+    for (group, series), of_panel, (axes,) in zip(panels, lines, grid, strict=True):
+        axes.set_title(short(panel_title(group, groups, sizes=size is not CORPUS), 60))
+        times = [value.of(row) for row in chain(*series.values())]
+        scale_times(axes, "y", times, value)
+        log_scale(axes, "x", list(chain(*(line.xs for line in of_panel))), size.axis, size.text)
+        if size is THREADS:
+            axes.xaxis.set_major_locator(LogLocator(base=2))
+        colours = draw_lines(axes, of_panel)
+        for points, colour in zip(series.values(), colours, strict=True):
+            for row in points:
+                draw_time(axes, size.of(row) or 0, value.of(row), colour, side="y")
     return figure
 
 
-def _panel_height(key: Sequence[Artist]) -> float:
-    """The inches of a panel beside which its key fits."""
-    lines = sum(str(entry.get_label()).count("\n") + 1 for entry in key)
-    return max(PANEL_HEIGHT, 0.8 + 0.15 * lines + 0.06 * len(key))
-
-
-def law_of(points: Sequence[tuple[int, Row]], value: Value) -> Law | None:
-    """The power law that the points follow within a fifth; None for fewer than three sizes."""
+def exponent_of(points: Sequence[Row], size: Size, value: Value) -> float | None:
+    """The exponent of the power law that the points follow within a fifth; None for fewer than
+    three sizes.
+    """
     xs, ys = list[float](), list[float]()
-    for at, row in points:
-        number = value.of(row).number
+    for row in points:
+        at, number = size.of(row), value.of(row).number
         if at and number and row.total:
             xs.append(math.log(at))
             ys.append(math.log(number))
@@ -153,101 +167,107 @@ def law_of(points: Sequence[tuple[int, Row]], value: Value) -> Law | None:
     for x, y in zip(xs, ys, strict=True):
         if abs(y - height - exponent * x) > math.log(1 + NEAR_THE_LAW):
             return None
-    return Law(exponent, math.exp(height))
+    return exponent
 
 
-def _series_of(group: Sequence[Row], size: Size, value: Value) -> list[Series]:
-    """The variants of a group that were measured at two sizes or more, in the order of their
-    ends.
-    """
-    left_out = (size.field.partition(".")[0], "counting", "host", "tie_break")
-    columns = differing_columns(group)
-    for name in left_out:
-        columns.pop(FIELD[name].title, None)
-
-    named: dict[str, list[tuple[int, Row]]] = {}
-    for index, (row, name) in enumerate(zip(group, names_of(group), strict=True)):
-        if row.values[size.field] is not None and value.of(row).number is not None:
-            for column in columns.values():
-                name += f", {column.heading} {column.cells[index]}"
-            named.setdefault(name, []).append((row.values[size.field], row))
-
-    series = []
-    for name, points in named.items():
-        points.sort(key=lambda point: point[0])
-        if points[0][0] < points[-1][0]:
-            law = None if size is THREADS else law_of(points, value)
-            series.append(Series(name, points, law))
-    series.sort(key=lambda line: value.of(line.points[-1][1]).number or 0.0, reverse=True)
+def _series_of(group: Sequence[Row], size: Size, value: Value) -> dict[str, list[Row]]:
+    """The rows of each variant of a group that was measured at two sizes or more, by its name."""
+    measured = [row for row in group if size.of(row) and value.of(row).number]
+    labels = labels_of(measured, (size.field.partition(".")[0], "counting", "host", "tie_break"))
+    series = {}
+    for name, points in together(zip(labels, measured, strict=True)).items():
+        points.sort(key=lambda row: size.of(row) or 0)
+        if size.of(points[0]) != size.of(points[-1]):
+            series[name] = points
     return series
 
 
 def _too_few_sizes(rows: Sequence[Row], size: Size) -> Refusal:
-    sizes = sorted({row.values[size.field] for row in rows} - {None})
-    there = ", ".join(size.text(value) for value in sizes) or "none"
+    sizes = sorted({at for row in rows if (at := size.of(row))})
+    there = ", ".join(map(size.text, sizes)) or "none"
     why = f"{size.name}: no variant was measured at two, only at {there}"
     return Refusal(f"{why}; python -m harness {size.example} measures some", UNMEASURED)
 
 
-def _meanings_of_lines(
-    size: Size, value: Value, panels: Sequence[tuple[list[Row], list[Series]]]
-) -> list[str]:
-    """Explain the marks that are drawn."""
+def _meanings(size: Size, value: Value, lines: Sequence[Sequence[Line]]) -> list[str]:
+    """Explain what stands at the ends of the lines."""
     if size is THREADS:
         return ["N × with T: as fast with T threads as with the fewest."] if value is TOTAL else []
-    for _, series in panels:
-        if any(line.law for line in series):
-            points = f"if at least {MIN_POINTS} points follow one within {NEAR_THE_LAW:.0%}"
-            return [f"{size.symbol}^x and its dashed line: the power law, {points}."]
-    return []
+    if not any(f" {size.symbol}^" in line.name for line in chain(*lines)):
+        return []
+    points = f"if at least {MIN_POINTS} points follow one within {NEAR_THE_LAW:.0%}"
+    return [f"{size.symbol}^x: the power law, {points}."]
 
 
-def _draw_panel(axes: Axes, series: Sequence[Series], size: Size, value: Value) -> None:
-    axes.grid(axis="y", color=LINE, linewidth=0.6)
-    axes.spines["left"].set_visible(True)
-    points = [point for line in series for point in line.points]
-    scale_times(axes, "y", [value.of(row) for _, row in points], value)
-    _size_scale(axes, sorted({at for at, _ in points}), size)
-
-    for line in series:
-        look = look_of(line.points[0][1].name)
-        sizes = [at for at, _ in line.points]
-        numbers = [value.of(row).number or math.nan for _, row in line.points]
-        axes.plot(sizes, numbers, color=look.colour, linewidth=1.0, alpha=0.5)
-
-        if line.law is not None:
-            ends = (sizes[0], sizes[-1])
-            fitted = (line.law.at(ends[0]), line.law.at(ends[1]))
-            axes.plot(ends, fitted, color=look.colour, linewidth=1.1, linestyle=(0, (5, 2)))
-        for at, row in line.points:
-            text = f"{line.name}, {size.axis} {size.text(at)}: {figure_text(row, value.name)}"
-            draw_time(axes, at, value.of(row), look, text, upright=True)
+def _line(name: str, points: Sequence[Row], size: Size, value: Value, accent: str) -> Line:
+    """The line of a series; its name has the exponent, or what threads gain."""
+    text = name + mark_of(points[-1])
+    if size is not THREADS:
+        exponent = exponent_of(points, size, value)
+        text += "" if exponent is None else f" {size.symbol}^{exponent:.2f}"
+    elif value is TOTAL and points[0].total and len(points) > 1:
+        best = min(points[1:], key=lambda row: row.total or math.inf)
+        gain = digits_text(points[0].total / (best.total or math.inf))
+        text += f" {gain} × with {best.threads}"
+    xs = [size.of(row) or 0 for row in points]
+    ys = [value.of(row).number or 0.0 for row in points]
+    return Line(text, xs, ys, points[0].name == accent)
 
 
-def _entry(line: Series, size: Size, value: Value) -> Artist:
-    """The line's name with its exponent, or with what threads gain."""
-    from matplotlib.lines import Line2D
-
-    last = line.points[-1][1]
-    text = line.name + mark_of(last)
-    if line.law is not None:
-        text += f" {size.symbol}^{line.law.exponent:.2f}"
-    measured = [(at, row.total) for at, row in line.points if row.total]
-    if size is THREADS and value is TOTAL and len(measured) > 1:
-        threads, seconds = min(measured[1:], key=lambda point: point[1])
-        text += f" {measured[0][1] / seconds:.2f} × with {threads}"
-    look = look_of(last.name)
-    return Line2D(
-        [], [], color=look.colour, marker=look.marker, linestyle="none", label=short(text)
-    )
+# Lines with their names
 
 
-def _size_scale(axes: Axes, sizes: Sequence[int], size: Size) -> None:
-    """A log axis with a tick at each size that was measured, or at those that have room."""
-    scale(axes, "x", sizes, size.axis, is_log=True)
-    room = math.log(sizes[-1] / sizes[0]) / 5
-    ticks = [sizes[-1]]
-    for at in reversed(sizes[:-1]):
-        if math.log(ticks[-1] / at) >= room:
-            ticks.append(at)
-    axes.set_xticks(ticks, [size.text(at) for at in ticks])
+def height_beside(lines: Sequence[Line]) -> float:
+    """The inches of axes beside which the names of their lines fit."""
+    return max(LEAST_HEIGHT, sum(name_height(line.name) for line in lines))
+
+
+def draw_lines(axes: Axes, lines: Sequence[Line], drawstyle: str = "default") -> list[str]:
+    """Draw the lines on axes with limits, name them, and return their colours: accented or grey, or
+    one's own if it crosses others that are grey.
+    """
+    others = [line for line in lines if not line.is_accented]
+    free = iter(CROSSING)
+    colours = []
+    for line in lines:
+        if line.is_accented:
+            colour = ACCENT
+        elif any(_cross(line, other) for other in others):
+            colour = next(free, GREY)
+        else:
+            colour = GREY
+        colours.append(colour)
+        layer = 3 if line.is_accented else 2
+        axes.plot(line.xs, line.ys, color=colour, linewidth=1.4, drawstyle=drawstyle, zorder=layer)
+    _name_ends(axes, lines, colours)
+    return colours
+
+
+def _cross(one: Line, other: Line) -> bool:
+    """Return whether each of two lines is above the other one somewhere."""
+    low, high = max(one.xs[0], other.xs[0]), min(one.xs[-1], other.xs[-1])
+    shared = [x for x in (*one.xs, *other.xs) if low <= x <= high]
+    gaps = np.interp(shared, one.xs, one.ys) - np.interp(shared, other.xs, other.ys)
+    return bool((gaps < 0).any() and (gaps > 0).any())
+
+
+def _name_ends(axes: Axes, lines: Sequence[Line], colours: Sequence[str]) -> None:
+    """Write each name at the end of its line, or as near to it as the names above and below leave
+    room.
+    """
+    inches = height_beside(lines)
+    to_share = axes.transData + axes.transAxes.inverted()
+    ends = []
+    for line, colour in zip(lines, colours, strict=True):
+        _, share = to_share.transform((line.xs[-1], line.ys[-1]))
+        ends.append((inches * share, line, colour))
+
+    top, below = math.inf, sum(name_height(line.name) for line in lines)
+    for end, line, colour in sorted(ends, key=lambda end: end[0], reverse=True):
+        half = name_height(line.name) / 2
+        below -= 2 * half
+        middle = max(below + half, min(end, top - half))
+        top = middle - half
+        weight = "bold" if line.is_accented else "normal"
+        style = {"color": FAINT if colour == GREY else colour, "weight": weight}
+        write_at(axes, 1.0, middle / inches, short(line.name), xycoords="axes fraction", **style)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -62,9 +61,7 @@ def _chart(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
         title = "Time from the file to the merges"
         if len(tasks) > MOST_PANELS:
             title += f", the first {MOST_PANELS} of {len(tasks)} tasks"
-        svg = svg_of(phases(drawn, Words(title, [], [])))
-        svg = re.sub(r"<metadata>.*?</metadata>\n?", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-        yield re.sub(r'(<svg [^>]*?) width="[^"]*" height="[^"]*"', r"\1", svg, count=1)
+        yield svg_of(phases(drawn, Words(title, [], [])))
 
 
 def _table(rows: Sequence[Row]) -> list[str]:

@@ -1,9 +1,8 @@
 """The performance profile of Dolan and Moré: in what share of the cells each trainer is within so
 many times of the best.
 
-A cell is a text, a vocabulary, a pattern and a number of threads on one machine, and a tie-break if
-a trainer was run under several. A cell that a trainer never reached, or in which it failed or was
-stopped, counts as never.
+A cell is a text, a vocabulary, a pattern and a number of threads on one machine. A cell that a
+trainer never reached, or in which it failed or was stopped, counts as never.
 """
 
 from __future__ import annotations
@@ -18,34 +17,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import counted_text, share_text
-from harness.results.canvas import (
-    LINE,
-    LONGEST_LABEL,
-    SMALL,
-    Words,
-    chart,
-    hover,
-    look_of,
-    new_axes,
-    new_figure,
-    scale,
-    short,
-)
+from harness.results.canvas import Words, chart, log_scale, new_figure
+from harness.results.claim import firsts_text
 from harness.results.fields import together
 from harness.results.legend import caption_of, names_of
+from harness.results.lines import Line, draw_lines, height_beside
 from harness.results.ratios import leader, ratio_of
 from harness.results.rows import Row
 from harness.results.writing import join_names
-from harness.worker.calling import OWN
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TIMES = (2.0, 5.0, 10.0, 100.0)
 NEVER = "Never: wrong or unproved merges, failed, stopped by a limit, or not run."
-PANEL_POINTS, LABEL_POINTS = 175.0, 12.0
-"""The height of the axes at least, and of the name of a curve."""
 
 
 class Curve(NamedTuple):
@@ -54,7 +39,6 @@ class Curve(NamedTuple):
     """
 
     name: str
-    colour: str
     ratios: Sequence[float]
     firsts: int = 0
 
@@ -71,10 +55,6 @@ class Profile(NamedTuple):
         """The share of the cells that the trainer solves within so many times of the best."""
         return bisect_right(curve.ratios, times) / self.cells
 
-    def steps(self, curve: Curve) -> dict[float, float]:
-        """The share at each number of times where it rises."""
-        return {times: self.share(curve, times) for times in (1.0, *curve.ratios)}
-
 
 def profile_of(rows: Sequence[Row]) -> Profile | None:
     """The profile over the cells in which two trainers or more ran; None if there are none."""
@@ -86,7 +66,8 @@ def profile_of(rows: Sequence[Row]) -> Profile | None:
     names = dict(zip(ran, names_of(ran), strict=True))
 
     compared, alone = list[list[Row]](), list[list[Row]]()
-    for cell in _cells(names):
+    cells = together([((row.question, row.threads, row.record.run.host), row) for row in ran])
+    for cell in cells.values():
         trainers = {names[row] for row in cell}
         (compared if len(trainers) > 1 else alone).append(cell)
     if not compared:
@@ -106,21 +87,20 @@ def profile_of(rows: Sequence[Row]) -> Profile | None:
 
 def _curves(cells: Sequence[Sequence[Row]], names: Mapping[Row, str]) -> list[Curve]:
     """A curve for each trainer that ran in any of the cells; who solves most comes first."""
-    colours, ratios = dict[str, str](), dict[str, list[float]]()
+    ratios = dict[str, list[float]]()
     firsts = Counter[str]()
     for cell in cells:
         first = leader(cell)
         if first is not None:
             firsts[names[first]] += 1
         for row in cell:
-            colours[names[row]] = look_of(row.name).colour
             ratios.setdefault(names[row], [])
         for name, ratio in _ratios(cell, names).items():
             ratios[name].append(ratio)
 
     curves = []
     for name, found in ratios.items():
-        curves.append(Curve(name, colours[name], sorted(found), firsts[name]))
+        curves.append(Curve(name, sorted(found), firsts[name]))
     return sorted(curves, key=lambda curve: (-len(curve.ratios), curve.ratios))
 
 
@@ -131,19 +111,6 @@ def required_profile(rows: Sequence[Row]) -> Profile:
         why = "profile: no cell was measured with two trainers"
         raise Refusal(f"{why}; python -m harness variants=A,B measures some", UNMEASURED)
     return profile
-
-
-def _cells(names: Mapping[Row, str]) -> list[list[Row]]:
-    """The rows of each cell. A stopped trainer of its own tie-break has not shown which that is."""
-    finished = {row: name for row, name in names.items() if row.values["tie_break"] != OWN}
-    learned = {(name, row.values["tie_break"]) for row, name in finished.items()}
-    has_several = len(learned) > len({*finished.values()})
-
-    keyed = []
-    for row in names:
-        tie_break = row.values["tie_break"] if has_several else None
-        keyed.append(((row.question, tie_break, row.threads, row.record.run.host), row))
-    return list(together(keyed).values())
 
 
 def _ratios(cell: Sequence[Row], names: Mapping[Row, str]) -> dict[str, float]:
@@ -182,42 +149,19 @@ def profile_sheet(profile: Profile) -> Sheet:
 def profile(rows: Sequence[Row]) -> Figure:
     """A step line for each trainer over how many times the best one's time it may take."""
     found = required_profile(rows)
-    winner = max(found.curves, key=lambda curve: curve.firsts)
-    title = f"{winner.name} is fastest in {winner.firsts} of {found.cells} cells"
-    if not winner.firsts:
-        title = f"Too close to rank in all {found.cells} cells"
-    points = max(PANEL_POINTS, LABEL_POINTS * len(found.curves))
-    figure, (spec,) = new_figure(Words(title, found.caption, found.notes), [points / 72 + 0.6])
+    firsts = Counter({curve.name: curve.firsts for curve in found.curves if curve.firsts})
+    title, accent = firsts_text(firsts, found.cells, "cells")
+    times = sorted({1.0, *chain(*(curve.ratios for curve in found.curves))})
+    times.append(1.25 * times[-1])
 
-    axes = new_axes(figure, spec)
-    axes.grid(axis="y", color=LINE, linewidth=0.6)
-    ratios = [ratio for curve in found.curves for ratio in curve.ratios]
-    scale(axes, "x", [1.0, *ratios], "times the best", is_log=True)
-    scale(axes, "y", [100.0], "% of the cells", is_log=False)
-    colours = list[str]()
-    for index, curve in enumerate(found.curves):
-        steps = {**found.steps(curve), axes.get_xlim()[1]: found.share(curve)}
-        (line,) = axes.step([*steps], [100 * share for share in steps.values()], where="post")
-        # the first ones lie on top, and the second one of a colour is dashed
-        dashes = "--" if curve.colour in colours else "-"
-        line.set(color=curve.colour, linestyle=dashes, clip_on=False, zorder=3 - index / 100)
-        colours.append(curve.colour)
-        hover(line, f"{curve.name}: {share_text(found.share(curve))} of the cells solved")
-    _write_names(axes, found, points)
-    return figure
-
-
-def _write_names(axes: Axes, found: Profile, points: float) -> None:
-    """The name of each curve at its end, or as near to it as the other names leave room; the axes
-    are at least so many points high.
-    """
-    highest, below = math.inf, len(found.curves)
+    lines = []
     for curve in found.curves:
-        share = found.share(curve)
-        below -= 1
-        height = max(LABEL_POINTS * below, min(points * share, highest))
-        highest = height - LABEL_POINTS
-        axes.annotate(
-            short(curve.name, LONGEST_LABEL), (axes.get_xlim()[1], 100 * share), (6, height - points * share),
-            textcoords="offset points", va="center", fontsize=SMALL, color=curve.colour, annotation_clip=False,
-        )  # fmt: skip
+        shares = [100 * found.share(curve, bound) for bound in times]
+        lines.append(Line(curve.name, times, shares, curve.name == accent))
+    words = Words(title, found.caption, found.notes)
+    figure, ((axes,),) = new_figure(words, [height_beside(lines)])
+
+    log_scale(axes, "x", times[:-1], "times the best")
+    axes.set(ylim=(0, 102), ylabel="% of the cells")
+    draw_lines(axes, lines, "steps-post")
+    return figure

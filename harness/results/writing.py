@@ -77,7 +77,7 @@ def outcome_text(row: Row, text: str | None) -> str:
     return NOT_MEASURED if row.status == "ok" else status_text(row)
 
 
-def time_text(time: Time) -> str:
+def time_text(time: Time, number_text: Callable[[float], str] = ratio_text) -> str:
     """A time, or the limit that it exceeded, as it was set; empty if there is none.
 
     >>> time_text(Time("measured", 2.0)), time_text(Time("at least", 3600.0))
@@ -87,7 +87,7 @@ def time_text(time: Time) -> str:
         return ""
     if time.form == AT_LEAST:
         return f"> {number_tick(time.number)} s"
-    return seconds_text(time.number)
+    return seconds_text(time.number, number_text)
 
 
 def number_tick(number: float) -> str:
@@ -99,18 +99,23 @@ def number_tick(number: float) -> str:
     return f"{number:,.10f}".rstrip("0").rstrip(".")
 
 
-def time_tick(seconds: float) -> str:
-    """A time in the largest unit that needs no fraction; below a minute in s, ms or µs.
+def digits_text(number: float) -> str:
+    """Two digits, or a whole number, where a table with three is near.
 
-    >>> [time_tick(seconds) for seconds in (0.0, 0.00002, 0.05, 2.5, 90.0, 600.0, 864000.0)]
-    ['0 s', '20 µs', '50 ms', '2.5 s', '90 s', '10 min', '10 d']
+    >>> [digits_text(number) for number in (0.4883, 5.43, 12.9, 129.2, 1550.3)]
+    ['0.49', '5.4', '13', '129', '1,550']
     """
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size and seconds % size == 0:
-            return f"{number_tick(seconds / size)} {unit}"
-    if seconds >= 999.5:
-        return f"{number_tick(seconds)} s"
-    return seconds_text(seconds, number_tick)
+    return number_tick(float(f"{number:.2g}") if number < 100 else round(number))
+
+
+def time_tick(seconds: float) -> str:
+    """A time at an axis.
+
+    >>> [time_tick(seconds) for seconds in (0.00002, 0.05, 2.5, 10_000.0)]
+    ['20 µs', '50 ms', '2.5 s', '10,000 s']
+    """
+    is_long = seconds >= 999.5
+    return f"{number_tick(seconds)} s" if is_long else seconds_text(seconds, number_tick)
 
 
 def bytes_tick(size: float) -> str:
@@ -123,15 +128,12 @@ def bytes_tick(size: float) -> str:
 
 
 class Value(NamedTuple):
-    """What a chart shows of each row, the title of its axis, the text at a tick, and where ticks
-    are on a long log axis.
-    """
+    """What a chart shows of each row, the title of its axis, and the text at a tick."""
 
     name: str
     axis: str
     title: str
     tick: Callable[[float], str]
-    ticks: Sequence[float] = ()
 
     def of(self, row: Row) -> Time:
         """The row's time, or its peak of memory in the form of one."""
@@ -140,16 +142,17 @@ class Value(NamedTuple):
         return Time(MEASURED, row.peak_rss_bytes) if row.peak_rss_bytes else Time()
 
 
-TIME_TICKS = (
-    *(1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1),
-    *(1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0, 864000.0, 8640000.0),
-)
-TOTAL = Value("total", "time", "Time", time_tick, TIME_TICKS)
+TOTAL = Value("total", "time", "Time", time_tick)
 MEMORY = Value("memory", "peak memory", "Peak memory", bytes_tick)
 VALUES = {value.name: value for value in (TOTAL, MEMORY)}
 
 
-def times_text(ratio: Ratio | None, sign: str = "× ", interval: bool = True) -> str:
+def times_text(
+    ratio: Ratio | None,
+    sign: str = "× ",
+    interval: bool = True,
+    number_text: Callable[[float], str] = ratio_text,
+) -> str:
     """A ratio with its sign and its interval, or that of a limit; empty if there is none.
 
     >>> times_text(Ratio(180)), times_text(Ratio(400, AT_LEAST)), times_text(Ratio(1.5, "", 1.4, 1.61), "")
@@ -158,8 +161,8 @@ def times_text(ratio: Ratio | None, sign: str = "× ", interval: bool = True) ->
     if ratio is None:
         return ""
     if ratio.form == AT_LEAST:
-        return f"> {ratio_text(ratio.number)}"
-    text = sign + ratio_text(ratio.number)
+        return f"> {number_text(ratio.number)}"
+    text = sign + number_text(ratio.number)
     if ratio.low is None or ratio.high is None or not interval:
         return text
     return f"{text} ({ratio_text(ratio.low)} to {ratio_text(ratio.high)})"
