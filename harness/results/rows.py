@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import median, median_low
 from typing import Any, NamedTuple
+
+from msgspec import structs
 
 from harness.common.comparison import NET, Sample, spread
 from harness.common.units import counted_text
@@ -253,10 +255,23 @@ def rows(records: Sequence[Record]) -> list[Row]:
     Runs of warm-up are in no row, unless their merges are wrong.
     """
     shown = [record for record in records if not record.measurement.warm_up or _is_wrong(record)]
-    cells = together([(cell_of(record), record) for record in shown])
+    cells = together([(cell_of(record), record) for record in _on_one_text(shown)])
 
     found = _with_disputes(list(map(_row_of, cells.values())))
     return [row for row in found if not row.counting_only] or found
+
+
+def _on_one_text(records: Sequence[Record]) -> Iterator[Record]:
+    """The records; a table that was counted from a text where it is, whose digest nobody knows, has
+    the facts of the text with the same words.
+    """
+    texts = {
+        (record.cell.words_sha256, record.cell.data.bytes): record.cell.data for record in records
+    }
+    for record in records:
+        data = record.cell.data
+        text = texts.get((data.sha256, data.bytes)) if data.sha256 else None
+        yield replace(record, cell=structs.replace(record.cell, data=text)) if text else record
 
 
 def phases_of(rows: Sequence[Row]) -> list[str]:

@@ -9,12 +9,12 @@ from unittest import mock
 
 import pytest
 from fetched import END
-from harness.runs.imports import ImportedFiles
 from workbench import cells
 
 from harness import run, table
 from harness.common.errors import OK
 from harness.corpora import CorpusFile
+from harness.runs.resume import ImportedFiles
 
 DOCUMENTS = [f"low{number} lower {number * 7919 % 1000} newest\n" for number in range(400)]
 DATE = "20261127"
