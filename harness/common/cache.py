@@ -166,7 +166,7 @@ def read_entry(folder: Path) -> Entry | None:
 
     if states != sealed:  # a copy of the cache: its files need not be read the next time
         with contextlib.suppress(Refusal):
-            files.write_whole(folder / SEAL, seal_text(entry, states))
+            files.write_output(folder / SEAL, seal_text(entry, states))
     return entry
 
 

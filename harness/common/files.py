@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and temporary folders."""
+"""Files: opening them safely, writing them whole or not at all, and temporary folders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
 def path_named(name: str | os.PathLike[str]) -> Path:
-    """The path of a name. Raises Refusal for a name that no file can have: with a NUL or a lone
+    """Return the path of a name. Raises Refusal for an invalid name: with a NUL or a lone
     surrogate, or too long.
     """
     try:
@@ -45,7 +45,7 @@ def path_named(name: str | os.PathLike[str]) -> Path:
 
 
 def readable(path: Path) -> Path:
-    """The path of a file to read. Raises OSError for a named pipe, which may never have a writer;
+    """Return the path of a file to read. Raises OSError for a named pipe, which may have no writer;
     one that a shell opens for this process, as <(...), has.
     """
     if path.is_fifo() and not str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/")):
@@ -54,7 +54,7 @@ def readable(path: Path) -> Path:
 
 
 def open_safely(path: Path, flags: int, *, of_anybody: bool = False) -> int:
-    """Open a lock, or a file of records, whose name somebody else may have taken first.
+    """Open a lock or a file of records, although another user may have created something there.
 
     Raises OSError, and never waits, for a link, a named pipe, or anything else that is not a file;
     in a folder like /tmp also for a file of another user, unless it may be `of_anybody`. With
@@ -81,7 +81,7 @@ def open_safely(path: Path, flags: int, *, of_anybody: bool = False) -> int:
 
 
 def open_appending(path: Path) -> io.FileIO:
-    """Open a file to lock it or to append to it, made if it is missing. Raises as `open_safely`."""
+    """Open a file to lock it or to append to it; create it if missing. Raises as `open_safely`."""
     return io.FileIO(open_safely(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "a+")
 
 
@@ -89,27 +89,21 @@ def open_appending(path: Path) -> io.FileIO:
 
 
 def sync(*paths: Path) -> None:
-    """Wait until the disk has the content of these files, and the names in these folders."""
+    """Sync these files and folders to disk."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         except OSError as error:
-            if error.errno != errno.EINVAL:  # a file system that offers no such thing
+            if error.errno != errno.EINVAL:  # a file system without it
                 raise
         finally:
             os.close(descriptor)
 
 
-def write_whole(path: Path, content: bytes, instead: str = ELSEWHERE) -> None:
-    """Write a file and its folders. Raises Refusal as `whole_files`."""
-    with whole_file(path, instead) as part:
-        part.write_bytes(content)
-
-
 @contextlib.contextmanager
 def folder_for(what: Path) -> Iterator[None]:
-    """Make a folder and those above it; at the end remove those that are new and still empty."""
+    """Create a folder and its parents; at the end remove new ones that are still empty."""
     missing = [path for path in (what, *what.parents) if not path.exists()]
     what.mkdir(parents=True, exist_ok=True)
     try:
@@ -120,44 +114,12 @@ def folder_for(what: Path) -> Iterator[None]:
                 path.rmdir()
 
 
-@contextlib.contextmanager
-def whole_file(path: Path, instead: str = ELSEWHERE) -> Iterator[Path]:
-    """A name for a file or folder, renamed to `path` if the block succeeds, as `whole_files`."""
-    with whole_files([path], instead) as folder:
-        yield folder / path.name
-
-
-@contextlib.contextmanager
-def whole_files(
-    paths: Sequence[Path], instead: str = ELSEWHERE, *, replace: bool = True
-) -> Iterator[Path]:
-    """A folder for files that are put at these paths of one folder if the block succeeds: all or
-    none, on disk with their names. A second file describes the first, so an old one goes first.
-
-    Raises Refusal, with what to do instead, if they cannot be written, or if one exists and
-    `replace` is false.
-    """
-    beside = paths[0].parent
-    outdated: list[Step] = [(path, None) for path in paths[1:]]
-    try:
-        with folder_for(beside), temporary_folder(beside) as folder:
-            yield folder
-
-            sync(*folder.rglob("*"))
-            place([*outdated, *((path, folder / path.name) for path in paths)], replace=replace)
-            sync_names(beside)
-    except OSError as error:
-        raise Refusal(
-            f"cannot write {paths[0]} ({reason(error)}); {instead}", UNMEASURED
-        ) from error
-
-
 Step = tuple[Path, Path | None]
-"""A path, and the new file or folder that is renamed to it; None takes away what is there."""
+"""A path, and the new file or folder that is renamed to it; None removes what is there."""
 
 
 def place(steps: Sequence[Step], *, replace: bool = True) -> None:
-    """Take these steps, or none of them: if one fails, those before it are undone.
+    """Take these steps in order; if one fails, undo those before it.
 
     Raises Refusal for a path that exists, unless `replace` is true.
     """
@@ -199,9 +161,7 @@ def swap(one: Path, other: Path) -> None:
 
 
 def exchange(new: Path, old: Path) -> None:
-    """Put a file or a folder in the place of another, which takes its name: in one step where the
-    system can.
-    """
+    """Exchange the names of two files or folders; atomically if the system supports it."""
     shutil.copymode(old, new)
     try:
         swap(new, old)
@@ -218,7 +178,7 @@ def exchange(new: Path, old: Path) -> None:
 
 
 def sync_names(folder: Path) -> None:
-    """Wait until the disk has the names in a folder. The files are in place: a failure is a note."""
+    """Sync the names in a folder; print a note if that fails, since the files are in place."""
     try:
         sync(folder)
     except OSError as error:
@@ -226,9 +186,7 @@ def sync_names(folder: Path) -> None:
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copy a folder with everything in it. Raises the first OSError, where shutil.copytree raises a
-    list of them.
-    """
+    """Copy a folder recursively. Raises the first OSError; shutil.copytree raises a list."""
     for path in (source, *source.rglob("*")):
         copied = target / path.relative_to(source)
         if path.is_dir():
@@ -239,7 +197,7 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def make_results_folder(folder: Path) -> None:
-    """Make the folder; results/local with a .gitignore, to leave a repository as it is. Raises
+    """Create the folder; results/local with a .gitignore, so git ignores it. Raises
     OSError as `mkdir`.
     """
     default = next(
@@ -252,7 +210,7 @@ def make_results_folder(folder: Path) -> None:
         (default / ".gitignore").write_text("*\n")
 
 
-# Temporary folders: one whose command was killed is removed by the next command
+# Temporary folders: the next command removes those of killed commands
 
 TEMPORARY = "bpe-harness-tmp-"
 
@@ -286,7 +244,7 @@ def remove_abandoned(where: Path, prefix: str) -> None:
     """Remove the folders that no process has locked; once per process."""
     try:
         found = list(where.glob(f"{prefix}*"))
-    except OSError:  # whoever wants to write there is told
+    except OSError:  # writing there reports it
         return
     for folder in found:
         # another user's, locked, just being removed, or not a folder
@@ -303,19 +261,19 @@ def remove_abandoned(where: Path, prefix: str) -> None:
 
 
 def remove_tree(top: Path) -> None:
-    """Remove a file or a folder, whatever is in it."""
+    """Remove a file, or a folder recursively."""
     if top.is_symlink() or not top.is_dir():
         top.unlink(missing_ok=True)
         return
     try:
         shutil.rmtree(top)
-    # folders that nobody may enter, or thousands within each other
+    # folders without permission, or nested too deeply for Python
     except (OSError, RecursionError):
         for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             subprocess.run([*command, top], check=command[0] == "rm", stderr=subprocess.DEVNULL)
 
 
-# Where a command may write: over nothing that it reads, and over nothing else unless it is told to
+# Outputs: never over an input, and over another file only with the option to overwrite
 
 
 STREAMS, SHARED_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"
@@ -329,12 +287,12 @@ def check_output(
     names: Sequence[str] = (),
     instead: str = "choose another place",
 ) -> None:
-    """Raise Refusal if a file, or a folder that gets files of these `names`, may not be written.
+    """Raise Refusal if a command may not write this file, or this folder with files of these `names`.
 
-    `inputs` are the files that the command reads, and the folders that it reads whole. An input by
-    any name and a place in such a folder are refused whatever `overwrite` is; so is what is not a
-    plain file, or folder. A file that exists is refused if `overwrite` is False; it is None for a
-    command without that option, which replaces what it wrote before.
+    `inputs` are the files that the command reads, and the folders that it reads recursively. An
+    input, under any name, is always refused, and so is a path in such a folder, or anything but a
+    plain file or a folder. An existing file is refused if `overwrite` is False; None means that the
+    command has no such option and replaces its earlier output.
     """
     target = real_path(path_named(path))
     wrong = wrong_kind(path, target, wants_folder=bool(names))
@@ -360,16 +318,14 @@ def check_output(
 
 
 def files_at(*names: Any) -> list[Path]:
-    """The files of these names, and those in folders of which a command reads some; what is not a
-    name is passed over.
-    """
+    """Return the files of these names and the files directly in these folders; skip other values."""
     paths = [Path(name) for name in names if isinstance(name, str | Path)]
     inside = [path for folder in paths if os.path.isdir(folder) for path in folder.iterdir()]  # noqa: PTH112
     return [*inside, *(path for path in paths if not os.path.isdir(path))]  # noqa: PTH112
 
 
 def wrong_kind(path: Path, target: Path, wants_folder: bool) -> str | None:
-    """What a path is instead of a plain file, or of a folder; None if it is one, or missing."""
+    """Return why a path is not a plain file, or not a folder; None if it is one, or missing."""
     for name in (os.path.abspath(path), str(target)):  # noqa: PTH100 - links stay
         if name.startswith(STREAMS) and not name.startswith(SHARED_MEMORY):
             return "it is a device or a stream, not a file"
@@ -383,17 +339,19 @@ def wrong_kind(path: Path, target: Path, wants_folder: bool) -> str | None:
 
 
 def real_path(path: Path) -> Path:
-    """The path with links followed; a link to itself stays."""
+    """Return the path with all links resolved; a link to itself stays."""
     return Path(os.path.realpath(path))
 
 
 def followed(path: Path) -> Path:
-    """What a link names, or the path itself."""
+    """Return the target of a link, or the path itself."""
     return real_path(path) if path.is_symlink() else path
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """The device and the inode of a file or a folder, which all of its names share."""
+    """Return the device and the inode of a file or a folder, equal for all its names; None without
+    one.
+    """
     try:
         status = os.stat(path)  # noqa: PTH116
     except (OSError, ValueError):
@@ -402,7 +360,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def check_writable(path: Path, instead: str = ELSEWHERE) -> None:
-    """Raise Refusal if nothing can be written beside `path`."""
+    """Raise Refusal if the folder of `path` is not writable."""
     try:
         with folder_for(path.parent), temporary_folder(path.parent):
             pass
@@ -418,25 +376,39 @@ def output_files(
     overwrite: bool | None = None,
     instead: str = ELSEWHERE,
 ) -> Iterator[Path]:
-    """A folder for files that go to these paths, as `whole_files`. Raises Refusal as `check_output`
-    does.
+    """Yield a folder for files that are moved to these paths if the block succeeds, all or none,
+    and synced. The paths are in one folder. The second file describes the first, so the old one is
+    removed first.
+
+    Raises Refusal as `check_output` does, or if a file cannot be written.
     """
-    places = list(inputs)
+    read = list(inputs)
     for path in paths:
-        check_output(path, places, overwrite=overwrite)
-    replace = overwrite is not False
-    with whole_files(list(map(followed, paths)), instead, replace=replace) as folder:
-        yield folder
+        check_output(path, read, overwrite=overwrite)
+    targets = list(map(followed, paths))
+    beside = targets[0].parent
+    outdated: list[Step] = [(target, None) for target in targets[1:]]
+    try:
+        with folder_for(beside), temporary_folder(beside) as folder:
+            yield folder
+
+            sync(*folder.rglob("*"))
+            steps = [*outdated, *((target, folder / target.name) for target in targets)]
+            place(steps, replace=overwrite is not False)
+            sync_names(beside)
+    except OSError as error:
+        what = f"cannot write {targets[0]} ({reason(error)})"
+        raise Refusal(f"{what}; {instead}", UNMEASURED) from error
 
 
 @contextlib.contextmanager
 def output_file(path: Path, inputs: Iterable[Path] = (), **how: Any) -> Iterator[Path]:
-    """A name for a file that goes to `path` if the block succeeds, as `output_files`."""
+    """Yield a name for a file or folder that is moved to `path`, as `output_files`."""
     with output_files([path], inputs, **how) as folder:
         yield folder / followed(path).name
 
 
 def write_output(path: Path, content: bytes, **how: Any) -> None:
-    """Write a file whole, as `output_files`."""
+    """Write a file whole or not at all, as `output_files`."""
     with output_file(path, **how) as part:
         part.write_bytes(content)

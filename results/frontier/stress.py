@@ -29,7 +29,7 @@ from pathlib import Path
 import growth
 from ties import LETTERS, fibonacci
 
-from harness.common.files import write_whole
+from harness.common.files import write_output
 
 RECORDS = Path(__file__).resolve().parent / "stress"
 HAN = [chr(code) for code in range(0x4E00, 0x4E00 + 256)]
@@ -207,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def write_text(path: Path, make: Callable[[Dice], str]) -> None:
     if not path.exists():
-        write_whole(path, make(Dice(1)).encode())
+        write_output(path, make(Dice(1)).encode())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from workbench import CHECKOUT
 
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import whole_file, write_whole
+from harness.common.files import output_file, write_output
 
 HOLD = """
 import sys
@@ -51,21 +51,21 @@ def broken_off(part: Path, error: Exception) -> None:
 
 def test_a_file_is_written_whole_or_the_old_one_stays_alone(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file"
-    write_whole(path, b"one")
-    write_whole(path, b"two")
+    write_output(path, b"one")
+    write_output(path, b"two")
 
     full = OSError(errno.ENOSPC, "No space left on device")
     sentence = r"cannot write .*file \(No space left on device\); pass another$"
     with (
         pytest.raises(Refusal, match=sentence) as refused,
-        whole_file(path, "pass another") as part,
+        output_file(path, instead="pass another") as part,
     ):
         broken_off(part, full)
     assert refused.value.exit_code == UNMEASURED
-    with pytest.raises(ZeroDivisionError), whole_file(path) as part:
+    with pytest.raises(ZeroDivisionError), output_file(path) as part:
         broken_off(part, ZeroDivisionError())
     with pytest.raises(Refusal, match="choose another place with --output"):
-        write_whole(path / "below", b"")
+        write_output(path / "below", b"")
 
     assert path.read_bytes() == b"two"
     assert list(path.parent.iterdir()) == [path]
@@ -88,8 +88,8 @@ def test_what_was_written_is_on_disk_with_its_name(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "rename", renamed)
-    write_whole(tmp_path / "file", b"one")
-    with whole_file(tmp_path / "folder") as part:
+    write_output(tmp_path / "file", b"one")
+    with output_file(tmp_path / "folder") as part:
         part.mkdir()
         (part / "inside").write_bytes(b"two")
     written = ["file", "file renamed", tmp_path.name]
