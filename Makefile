@@ -1,9 +1,10 @@
 # Every command that a developer types: `make` lists them.
 PYTHON ?= python3
 RUN = .venv/bin/python
+AGAIN = results/local/reproduce
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test slow lint format pages docs serve executed notebook gate faults ci clean
+.PHONY: help setup build test slow lint format pages docs serve executed outputs notebook reproduce gate faults ci clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,8 +45,22 @@ serve:  ## read the documentation at http://127.0.0.1:8000, as it is now
 executed:  ## execute the notebook into build/notebook, for the site
 	$(RUN) -m nbconvert --execute --to markdown --output-dir build/notebook notebooks/series.ipynb
 
+outputs:  ## execute the notebook in place, so that a forge shows its figures
+	$(RUN) -m nbconvert --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/series.ipynb
+
 notebook:  ## open the notebook
 	$(RUN) -m jupyterlab notebooks/series.ipynb
+
+reproduce:  ## measure what the published claims say, and judge them: some twenty minutes
+	-$(RUN) -m harness experiment=series_instructions results=$(AGAIN)/series
+	-$(RUN) -m harness experiment=series_python results=$(AGAIN)/series
+	-$(RUN) -m harness experiment=series_python results=$(AGAIN)/series variants=incremental,multiprocess variant.params.parallel_max=2 variant.params.pool=fresh vocab_size=300
+	-$(RUN) -m harness experiment=series_cpp results=$(AGAIN)/series
+	-$(RUN) -m harness -m variant=heap interpreter=python3,pypy3 data=stdlib_full vocab_size=3000,10000 repeat=6 results=$(AGAIN)/pypy
+	-$(RUN) -m harness experiment=issue_1400 data=stdlib results=$(AGAIN)/issue_1400
+	-$(RUN) -m harness experiment=ladder variants=naive,flat repeat=6 results=$(AGAIN)/ladder
+	-$(RUN) -m harness variants=flat_file,peer_huggingface tie_break=own vocab_size=10000 repeat=6 results=$(AGAIN)/board
+	$(RUN) results/published/published.py $(AGAIN)/*
 
 gate:  ## what this checkout changes against main: merges, work and times
 	$(RUN) -m harness.gate
