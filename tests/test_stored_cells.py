@@ -1,0 +1,149 @@
+"""Each stored table has the cells that the commands on its page plan."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import CHECKOUT
+
+from harness import corpora
+from harness.common import registry
+from harness.corpora.files import CorpusFile
+from harness.records.file import read_records
+from harness.records.schema import BY_ITSELF
+from harness.results.selection import latest
+from harness.runs.plan import planned
+from harness.worker.calling import OWN
+
+PAGES = [*CHECKOUT.glob("docs/explanation/*.md"), *CHECKOUT.glob("results/*/*.md")]
+FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(python -m harness [^`]*)`")
+STORED = re.compile(r" results=(results/[\w/]+)(?: |$)")
+Cell = tuple[Any, ...]
+STALE = {
+    "results/series": "measured before its command had all C++ programs",
+    "results/scale": "only flat was measured",
+    "results/sweep/corpora": "naive_extending came later",
+    "results/sweep/large": "the words of multiprocess were counted by native",
+}
+"""Tables that their commands would make otherwise today; to be measured again."""
+
+
+def commands() -> dict[str, list[list[str]]]:
+    """The overrides of the experiments on the pages, by the folder of their records."""
+    found: dict[str, list[list[str]]] = {}
+    for page in PAGES:
+        text = page.read_text()
+        shown = INLINE.findall(text)
+        for block in FENCED.findall(text):
+            shown += block.replace("\\\n", " ").splitlines()
+        for command in shown:
+            place = STORED.search(" ".join(command.split()))
+            # superbpe is two commands in one, and a plan shows the second
+            is_plain = "experiment=" in command and not re.search(r"\$|=superbpe", command)
+            if place and is_plain and list((CHECKOUT / place[1]).glob("records.jsonl*")):
+                overrides = shlex.split(command)[3:]
+                found.setdefault(place[1], []).append(overrides)
+    return found
+
+
+COMMANDS = commands()
+
+
+def key(
+    variant: str, params: Mapping[str, Any], *, data: str | None, vocab_size: int | None, **how: Any
+) -> Cell:
+    """What must be the same; of parameters, those that the variant still has."""
+    existing = registry.variants()[variant].params
+    kept = {name: value for name, value in params.items() if name in existing}
+    name = str(data).partition("(")[0]
+    name = name if name in registry.cards("data") else "file"
+    return variant, json.dumps(kept, sort_keys=True), name, vocab_size, *how.values()
+
+
+def stored_cells(folder: str) -> set[Cell]:
+    cells = set()
+    for record in latest(read_records([CHECKOUT / folder])):
+        cell = record.cell
+        if record.trains:
+            cells.add(
+                key(
+                    str(cell.variant),
+                    cell.params,
+                    data=cell.data.name,
+                    vocab_size=cell.vocab_size,
+                    counting=cell.counting,
+                    threads=cell.threads,
+                    pattern=cell.pattern,
+                    min_count=cell.min_count,
+                    tie_break=cell.tie_break,
+                )
+            )
+    return cells
+
+
+def planned_cells(overrides: list[str]) -> set[Cell]:
+    cells = set()
+    for cell in planned(overrides).cells:
+        reads_text = "from_file" in cell.variant.tags
+        cells.add(
+            key(
+                cell.variant.name,
+                cell.variant.params,
+                data=cell.reading.file.name,
+                vocab_size=cell.vocab_size,
+                counting=BY_ITSELF if reads_text else cell.count.counter.name,
+                threads=cell.count.threads,
+                pattern=None if cell.reading.file.table else cell.reading.pattern_name,
+                min_count=cell.min_count,
+                tie_break=cell.tie_break,
+            )
+        )
+    return cells
+
+
+def stand_in(card: Mapping[str, Any], *_: Any) -> CorpusFile:
+    """A corpus that nobody has to fetch or make, for a plan needs no more than its name."""
+    return CorpusFile(card["name"], Path("text"), 1, "0" * 64, corpora.is_table(card))
+
+
+def test_every_folder_of_an_experiment_is_compared() -> None:
+    assert {"results/readme/ladder", "results/series", "results/peers"} <= COMMANDS.keys()
+
+
+def is_outside(cell: Cell) -> bool:
+    """Whether it is of a trainer that is measured only where it is installed."""
+    return registry.OUTSIDE in registry.variants()[cell[0]].tags
+
+
+def folder_of(name: str) -> Any:
+    """The folder, as a slow test if many cells are planned for it; a stale one must fail."""
+    marks = [] if "readme" in name else [pytest.mark.slow]
+    if name in STALE:
+        marks.append(pytest.mark.xfail(reason=STALE[name], strict=True))
+    return pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("folder", list(map(folder_of, COMMANDS)))
+def test_a_stored_table_has_the_cells_that_its_commands_plan(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpora, "prepare", stand_in)
+    expected: set[Cell] = set()
+    for overrides in COMMANDS[folder]:
+        given = [one for one in overrides if not one.startswith("data.path=")]
+        if given != overrides and not any(one.startswith("data=") for one in given):
+            given.append("data=file")
+        expected |= planned_cells(given)
+
+    stored = stored_cells(folder)
+    if any(cell[-1] == OWN for cell in expected):  # each trainer's own is in the records
+        stored, expected = ({cell[:-1] for cell in cells} for cells in (stored, expected))
+    assert stored <= expected
+    assert [cell for cell in expected - stored if not is_outside(cell)] == []
