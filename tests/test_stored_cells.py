@@ -14,6 +14,7 @@ from workbench import CHECKOUT
 
 from harness import corpora
 from harness.common import registry
+from harness.common.cards import DataCard
 from harness.corpora.files import CorpusFile
 from harness.records.file import read_records
 from harness.records.schema import BY_ITSELF
@@ -108,9 +109,9 @@ def planned_cells(overrides: list[str]) -> set[Cell]:
     return cells
 
 
-def stand_in(card: Mapping[str, Any], *_: Any) -> CorpusFile:
+def stand_in(card: DataCard, *_: Any) -> CorpusFile:
     """A corpus that nobody has to fetch or make, for a plan needs no more than its name."""
-    return CorpusFile(card["name"], Path("text"), 1, "0" * 64, corpora.is_table(card))
+    return CorpusFile(card.name, Path("text"), 1, "0" * 64, corpora.is_table(card))
 
 
 def test_every_folder_of_an_experiment_is_compared() -> None:

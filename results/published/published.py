@@ -343,6 +343,8 @@ def print_figures(programs: Sequence[Entry], measured: Sequence[Row], data: str 
     lines, used = [], dict[Row, None]()
     for program in programs:
         found = [row for row in measured if is_measured_by(program, row.record)]
+        used |= dict.fromkeys(row for row in found if row.status != "ok")
+        found = [row for row in found if row.time.number is not None]  # not only instructions
         for figures in program.get("figures", []):
             theirs = {name: published_in(program, figures, name) for name in names}
             if data in (None, figures["data"]) and any(one is not None for one in theirs.values()):
