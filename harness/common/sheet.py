@@ -52,8 +52,7 @@ def print_sheets(sheets: Sequence[Sheet], console: Console | None = None) -> Non
             console.print()
         if sheet.caption:
             _print_lines([*sheet.caption, ""], console)
-        if sheet.columns:
-            _print_table(sheet, console)
+        _print_table(sheet, console)
         if sheet.notes:
             _print_lines(["", *sheet.notes], console)
 
@@ -67,12 +66,11 @@ def sheet_to_text(sheet: Sheet) -> str:
 
 def sheet_to_markdown(sheet: Sheet) -> str:
     """A GitHub table; caption and notes are paragraphs above and below it."""
+    kinds = ["---:" if column.figures else "---" for column in sheet.columns]
     table = []
     for cells in zip(*([name, *cells] for name, cells, _ in sheet.columns), strict=True):
         table.append(f"| {' | '.join(map(markdown_text, cells))} |")
-    if table:
-        kinds = ["---:" if column.figures else "---" for column in sheet.columns]
-        table.insert(1, f"|{'|'.join(kinds)}|")
+    table.insert(1, f"|{'|'.join(kinds)}|")
 
     caption = "  \n".join(map(markdown_text, sheet.caption))
     notes = "\n".join(f"- {markdown_text(note)}" for note in sheet.notes)
@@ -174,10 +172,7 @@ def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:
     parts.append(f'<section class="bpe-harness" aria-label="{html_text(title)}">')
 
     for sheet in sheets:
-        if sheet.columns:
-            parts += html_table(sheet)
-        else:
-            parts += [f"<p>{line}</p>" for line in html_texts(sheet.caption)]
+        parts += html_table(sheet)
         if sheet.notes:
             parts += ["<ul>", *(f"<li>{note}</li>" for note in html_texts(sheet.notes)), "</ul>"]
     return "\n".join([*parts, "</section>\n"])

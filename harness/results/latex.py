@@ -27,12 +27,11 @@ def sheet_to_latex(sheet: Sheet) -> str:
     lines = [r"% needs \usepackage{booktabs}", r"\begin{table}"]
     if sheet.caption:
         lines.append(rf"\caption{{{_latex_text('; '.join(sheet.caption))}}}")
-    if sheet.columns:
-        alignment = "".join("r" if column.figures else "l" for column in sheet.columns)
-        lines += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule"]
-        lines += [_latex_row([column.heading for column in sheet.columns]), r"\midrule"]
-        lines += map(_latex_row, zip(*(column.cells for column in sheet.columns), strict=True))
-        lines += [r"\bottomrule", r"\end{tabular}"]
+    alignment = "".join("r" if column.figures else "l" for column in sheet.columns)
+    lines += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule"]
+    lines += [_latex_row([column.heading for column in sheet.columns]), r"\midrule"]
+    lines += map(_latex_row, zip(*(column.cells for column in sheet.columns), strict=True))
+    lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [rf"\par\footnotesize {_latex_text(note)}" for note in sheet.notes]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 

@@ -141,14 +141,10 @@ def one_task(rows: Sequence[Row], kind: str, without: Sequence[str]) -> list[Row
 
     names = unlike(trainers, without)
     if names:
-        choice = []
-        for name in names:
-            if name in CONDITIONS:
-                choice.append(f"--where {name}={_condition(trainers[0], name)}")
-        example = " ".join(choice) or f"--where variant={trainers[0].name}"
+        example = next((name for name in names if name in CONDITIONS), "variant")
         raise Refusal(
             f"{kind} is drawn of one corpus and one vocabulary on one machine, and these records differ in "
-            f"{', '.join(names)}; choose, such as {example}"
+            f"{', '.join(names)}; choose, such as --where {example}={_condition(trainers[0], example)}"
         )
     return trainers
 

@@ -221,14 +221,11 @@ def work_sheet(rows: Sequence[Row]) -> Sheet:
         Column("work", names_of(counted), figures=False),
         *differing_columns(counted).values(),
     ]
-    settings = len(columns)
-    for name in tallies_of(counted):
-        if _any_has(counted, name):
-            cells = [figure_text(row, name) or NOT_MEASURED for row in counted]
-            columns.append(Column(name.replace("_", " "), cells))
-    if len(columns) == settings:
-        return Sheet([], [], notes=["No work was counted."])
-    return Sheet([], columns)
+    names = [name for name in tallies_of(counted) if _any_has(counted, name)]
+    for name in names:
+        cells = [figure_text(row, name) or NOT_MEASURED for row in counted]
+        columns.append(Column(name.replace("_", " "), cells))
+    return Sheet([], columns, notes=[] if names else ["No work was counted."])
 
 
 def given_sheet(rows: Sequence[Row]) -> Sheet:
