@@ -265,9 +265,12 @@ def _on_one_text(records: Sequence[Record]) -> Iterator[Record]:
     """The records; a table that was counted from a text where it is, whose digest nobody knows, has
     the facts of the text with the same words.
     """
-    texts = {
-        (record.cell.words_sha256, record.cell.data.bytes): record.cell.data for record in records
-    }
+    texts = {}
+    for record in records:
+        cell = record.cell
+        if cell.words_sha256 != cell.data.sha256:
+            texts[cell.words_sha256, cell.data.bytes] = cell.data
+
     for record in records:
         data = record.cell.data
         text = texts.get((data.sha256, data.bytes)) if data.sha256 else None
