@@ -18,9 +18,10 @@ from harness.common.files import check_output, check_writable, files_at
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, occasions_text
+from harness.common.values import first_difference
 from harness.proof import PROVED, certificate
 from harness.proof.compiled_replay import Moment, bytes_of
-from harness.proof.diagnosis import describe, first_difference, merge_text
+from harness.proof.diagnosis import describe, merge_text
 from harness.proof.prove import MergeList, Replay, prove
 from harness.runs.blocks import words_of
 from harness.runs.cells import TrainCell

@@ -137,3 +137,11 @@ def parse_vocab_size(text: str) -> int:
     if size is None:
         raise Refusal(f"--vocab-size {text!r} is not a number; write it like 32k or 32000")
     return size
+
+
+def first_difference(ours: Sequence[object], theirs: Sequence[object]) -> int:
+    """How many items are equal before the first difference."""
+    for index, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
+        if mine != other:
+            return index
+    return min(len(ours), len(theirs))

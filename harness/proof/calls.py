@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.common import registry
 from harness.common.units import occasions_text
+from harness.common.values import first_difference
 from harness.proof import diagnosis
 from harness.worker.calling import arguments_for, expect_merges, parameters_of, where_raised
 from variants import vetoes
@@ -197,7 +198,7 @@ class TrainerCall(Call):
         return list(defined_merges(replace(self, threads=None)))
 
     def difference(self, got: Sequence[Merge], want: Sequence[Merge]) -> str:
-        equal = diagnosis.first_difference(got, want)
+        equal = first_difference(got, want)
         mine, theirs = (
             str(side[equal]) if equal < len(side) else "no more merges" for side in (got, want)
         )
@@ -205,7 +206,7 @@ class TrainerCall(Call):
 
     def fault(self, got: Sequence[Merge]) -> str:
         right = self.defined()
-        index = diagnosis.first_difference(got, right)
+        index = first_difference(got, right)
         number = index + 1
         if index < len(got) and not isinstance(got[index], tuple):
             kind = type(got[index]).__name__
@@ -269,7 +270,7 @@ def assertion(want: list[Merge], got: Sequence[Merge] | None) -> str:
     """The assertion of a test: all merges if they are few, else the one that differs first."""
     if len(want) <= FEW_MERGES:
         return f"assert merges == {literal(want)}"
-    index = diagnosis.first_difference(got or [], want)
+    index = first_difference(got or [], want)
     return f"assert merges[{index}:{index + 1}] == {literal(want[index : index + 1])}"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.values import first_difference
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
 
@@ -193,11 +194,8 @@ def inherited_first(
     Fewer merges than inherited ones mean that so many of the first are right, and the next is not.
     """
     if inheriting == "kept":
-        wrong = next(
-            (index for index, (one, other) in enumerate(zip(merges, inherited)) if one != other),
-            None,
-        )
-        return merges[:wrong] if wrong is not None else merges, [True] * len(inherited)
+        equal = first_difference(merges, inherited)
+        return merges[: None if equal == len(inherited) else equal], [True] * len(inherited)
 
     claims: list[Merge] = []
     stays: list[bool] = []

@@ -134,11 +134,3 @@ def words_fault(got: WordCounts, want: WordCounts) -> str | None:
     counts = f"has count {mine.get(word, 0)}, not {right.get(word, 0)}"
     number = counted_text(len(differing), "word")
     return f"its words differ in {number}: {token_text(word, 60)} {counts}"
-
-
-def first_difference(merges: Sequence[Merge], want: Sequence[Merge]) -> int:
-    """Return how many merges are equal before the first difference."""
-    for index, (mine, right) in enumerate(zip(merges, want, strict=False)):
-        if mine != right:
-            return index
-    return min(len(merges), len(want))

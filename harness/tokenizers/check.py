@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import tempfile
 from collections import Counter
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal, extra
 from harness.common.sheet import Sheet
 from harness.common.units import bytes_text, count_text
+from harness.common.values import first_difference
 from harness.measure.machine import version
 from harness.tokenizers import folder as folders
 from harness.tokenizers.engines import as_tiktoken, engine_errors, load_tokenizers
@@ -99,10 +99,8 @@ def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[st
     """A row for each engine, and below why it was not tried and where it differs first."""
     rows, below = [], list[str]()
     for row in verdicts:
-        figures = ["-"] * 4
-        if row.texts:
-            figures = [bytes_text(row.bytes), *map(count_text, (row.ids, row.texts, row.differing))]
-        rows.append([f"{row.engine} {version(row.engine)}", *figures])
+        figures = [bytes_text(row.bytes), *map(count_text, (row.ids, row.texts, row.differing))]
+        rows.append([f"{row.engine} {version(row.engine)}", *(figures if row.texts else "----")])
         below += row.notes
 
     headings = ["engine", "bytes", "ids", "texts", "differing"]
@@ -113,9 +111,8 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
     """MISMATCH if an engine differs, UNMEASURED if one gave up or none was compared."""
     if any(verdict.differing for verdict in verdicts):
         return MISMATCH
-    if any(verdict.gave_up for verdict in verdicts):
-        return UNMEASURED
-    return OK if any(verdict.texts for verdict in verdicts) else UNMEASURED
+    gave_up = any(verdict.gave_up for verdict in verdicts)
+    return OK if any(verdict.texts for verdict in verdicts) and not gave_up else UNMEASURED
 
 
 def check_engines(
@@ -150,11 +147,10 @@ def check_engines(
         text = content.decode(errors="replace")
         ours = tokenizer.encode(text)
         for verdict in verdicts:
-            _compare(verdict, tokenizer, name, done[name], text, ours)
+            if verdict.opened is not None:
+                _compare(verdict, verdict.opened, tokenizer, name, done[name], text, ours)
         done[name] += len(content)
         show(done.total())
-        if not any(verdict.opened for verdict in verdicts):
-            break
     return verdicts, notes
 
 
@@ -169,11 +165,14 @@ def copy_forms(source: Path, folder: Path) -> None:
 
 
 def _compare(
-    verdict: Verdict, tokenizer: Tokenizer, name: str, start: int, text: str, ours: list[int]
+    verdict: Verdict,
+    opened: Opened,
+    tokenizer: Tokenizer,
+    name: str,
+    start: int,
+    text: str,
+    ours: list[int],
 ) -> None:
-    opened = verdict.opened
-    if opened is None:
-        return
     try:
         with engine_errors(f"{verdict.engine} gave up on {name} from byte {start}"):
             theirs = list(opened.encode(text))
@@ -196,10 +195,10 @@ def _compare(
         verdict.notes.append(f"{verdict.engine} differs first at")
         verdict.notes += _difference(tokenizer, name, start, ours, theirs)
     elif not verdict.differing:
-        verdict.notes.append(f"{verdict.engine} decodes otherwise, first in {name}")
         place = max(0, first_difference(expected, decoded) - 30)
-        shown = (repr(side[place : place + 60]) for side in (expected, decoded))
-        verdict.notes += both_sides(*shown)
+        mine, other = expected[place : place + 60], decoded[place : place + 60]
+        verdict.notes.append(f"{verdict.engine} decodes otherwise, first in {name}")
+        verdict.notes += [f"    ours:   {mine!r}", f"    theirs: {other!r}"]
     verdict.differing += 1
 
 
@@ -209,19 +208,10 @@ def _difference(
     """The first place where ids differ, the text before it, and up to six tokens of each."""
     same = first_difference(ours, theirs)
     before = tokenizer.decode(ours[:same])
-    place = f"  {name}, byte {start + len(before)}, after {before[-30:].decode(errors='replace')!r}"
-
-    sides = []
-    for ids in (ours, theirs):
+    lines = [
+        f"  {name}, byte {start + len(before)}, after {before[-30:].decode(errors='replace')!r}"
+    ]
+    for side, ids in (("ours:  ", ours), ("theirs:", theirs)):
         tokens = [tokenizer.vocab.get(number, b"?") for number in ids[same : same + 6]]
-        sides.append(" ".join(map(readable_token, tokens)) or "(the end)")
-    return [place, *both_sides(*sides)]
-
-
-def first_difference(ours: Sequence[object], theirs: Sequence[object]) -> int:
-    pairs = enumerate(itertools.zip_longest(ours, theirs))
-    return next(index for index, (mine, other) in pairs if mine != other)
-
-
-def both_sides(ours: str, theirs: str) -> list[str]:
-    return [f"    ours:   {ours}", f"    theirs: {theirs}"]
+        lines.append(f"    {side} " + (" ".join(map(readable_token, tokens)) or "(the end)"))
+    return lines

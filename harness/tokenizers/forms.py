@@ -108,15 +108,10 @@ def from_ranks(content: bytes) -> list[Merge]:
     """The merges behind ranks: every token of several bytes is its own last merge."""
     ranks = read_ranks(content)
     merges = merges_behind(ranks)
-    joined = {
-        left + right
-        for left, right in merges
-        if max(ranks[left], ranks[right]) < ranks[left + right]
-    }
-    if alone := next((token for token in ranks if len(token) > 1 and token not in joined), None):
-        raise ValueError(
-            f"{alone!r} of rank {ranks[alone]} is not joined from two tokens of lower rank"
-        )
+    made = {*BYTES, *tokens_made(merges)}
+    for token in ranks:
+        if token not in made:
+            raise ValueError(f"{token!r} of rank {ranks[token]} is not joined from two tokens")
     return merges
 
 

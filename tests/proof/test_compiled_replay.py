@@ -30,6 +30,7 @@ from rows import rows_beside
 from sanitizers import HEAVIEST, case_text, compiled, sanitized, veto_numbers
 from workbench import CHECKOUT, first_fast
 
+from harness.common.values import first_difference
 from harness.proof.compiled_replay import (
     inherited_first,
     judge_merges,
@@ -37,7 +38,6 @@ from harness.proof.compiled_replay import (
     token_ids,
     tokens_left,
 )
-from harness.proof.diagnosis import first_difference
 from variants import flat, heap, naive_extending, vetoes
 from variants.contract import Merge, TieBreak, WordCounts
 

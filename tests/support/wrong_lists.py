@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import sabotaged
 
+from harness.common.values import first_difference
 from harness.proof.calls import CheckFailed, TrainerCall
 from harness.proof.certificate import certificate, digest_line
 from harness.proof.compiled_replay import judge_merges
-from harness.proof.diagnosis import first_difference
 from harness.proof.trainer_checks import random_call, random_extension
 from variants.contract import Merge, TieBreak, WordCounts
 
