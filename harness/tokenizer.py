@@ -9,7 +9,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from harness.common.errors import OK, Refusal
 from harness.common.files import check_output, files_at
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
-from harness.common.registry import folder_option, use_folder
+from harness.common.registry import CARDS, use_folder
 from harness.common.targets import unknown_text
 from harness.common.units import count_text, no_pair_text
 from harness.common.values import at_least, parse_bytes, parse_vocab_size
@@ -54,6 +54,10 @@ TOKENIZER = {
     "help": "a folder, tokenizer.json or tiktoken:NAME; for convert also ranks",
 }
 
+DATA = "a data set or a file; repeatable"
+EOS = "the end token in tokenizer_config.json, if its text does not say so"
+Add = Callable[..., None]
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
@@ -84,177 +88,128 @@ def _parser() -> argparse.ArgumentParser:
         "nargs": "+",
         "help": "a file, folder or pattern, or a data set's name",
     }
-    command = _add(commands, _train, "train", "train a tokenizer, without a benchmark", paths)
-    add_training_options(command, "greatest_bytes")
-    _add_set(command)
-    command.add_argument("--threads", metavar="N", type=int, default=1)
-    about = "strict or replace, for bytes that are not UTF-8"
-    command.add_argument("--errors", metavar="HOW", default="strict", help=about)
-    _add_extending(command)
-    _add_end(command)
+    add = _add(commands, _train, "train", "train a tokenizer, without a benchmark", paths)
+    add("--vocab-size", "N", "special tokens included, such as 32k", required=True)
+    _add_folder(add, "--save", "where to write the tokenizer")
+    add("--pattern", "NAME|REGEX", "default: %(default)s", default="gpt2")
+    about = "repeatable; default: <|endoftext|>; '' for none"
+    add("--special-token", "TOKEN", about, action="append")
+    add("--tie-break", "RULE", "default: %(default)s", default="greatest_bytes")
+    add("--min-count", "N", "merge no rarer pair", type=int, default=1)
+    _add_set(add)
+    add("--threads", "N", None, type=int, default=1)
+    add("--errors", "HOW", "strict or replace, for bytes that are not UTF-8", default="strict")
+    add("--extend", "TOKENIZER|FILE", "a tokenizer or merges to go on from")
+    about = "kept or met: whether all of its merges stay (default: %(default)s)"
+    add("--inherited", "HOW", about, default="kept")
+    about = "tokens that exist before training: [A,B], or a file of JSON strings"
+    add("--seeds", "LIST|FILE", about, default="none")
+    about = "merges that are not made, such as whole_characters or bytes:16"
+    add("--veto", "RULE", about, default="none")
+    about = "tokens that are not merged further, given like seeds"
+    add("--protected", "LIST|FILE", about, default="none")
+    add("--eos", "TOKEN", EOS)
 
-    command = _add(
-        commands,
-        _cut,
-        "cut",
-        "write smaller vocabularies of a tokenizer, each as if trained to that size",
-    )
-    command.add_argument("--vocab-size", metavar="N,N", required=True, help="such as 8k,16k,32k")
-    _add_folder(command, "--output", "gets a folder for each size")
+    about = "write smaller vocabularies of a tokenizer, each as if trained to that size"
+    add = _add(commands, _cut, "cut", about)
+    add("--vocab-size", "N,N", "such as 8k,16k,32k", required=True)
+    _add_folder(add, "--output", "gets a folder for each size")
 
-    command = _add(
-        commands, _prune, "prune", "take out tokens that texts never use, and map old ids to new"
-    )
-    _add_data(command, "a data set or a file; repeatable", required=True)
+    about = "take out tokens that texts never use, and map old ids to new"
+    add = _add(commands, _prune, "prune", about)
+    add("--data", "NAME|FILE", DATA, action="append", required=True)
+    _add_set(add)
     about = "where to write it, with new_ids.json; default: print what would be removed"
-    _add_folder(command, "--output", about, required=False)
+    _add_folder(add, "--output", about, required=False)
     about = "tokens that stay: [A,B], or a file of JSON strings"
-    command.add_argument("--keep", metavar="LIST|FILE", default="none", help=about)
+    add("--keep", "LIST|FILE", about, default="none")
     about = "remove what occurs fewer times (default: %(default)s)"
-    command.add_argument("--at-least", metavar="N", type=int, default=1, help=about)
+    add("--at-least", "N", about, type=int, default=1)
 
-    command = _add(
-        commands, _encode, "encode", "print the ids of a text, or write those of a data set"
-    )
-    command.add_argument(
-        "text", metavar="TEXT", nargs="?", help="the text; - reads standard input, any bytes"
-    )
-    _add_data(command, "a data set or a file instead of TEXT", action="store")
-    _add_ordinary(command)
-    command.add_argument(
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="where to write them: a NumPy array (.npy), or the bare numbers (.bin) with a .bin.json",
-    )
-    command.add_argument("--overwrite", action="store_true", help="replace that file")
-    command.add_argument("--threads", metavar="N", type=int, default=1)
+    about = "print the ids of a text, or write those of a data set"
+    add = _add(commands, _encode, "encode", about)
+    add("text", "TEXT", "the text; - reads standard input, any bytes", nargs="?")
+    add("--data", "NAME|FILE", "a data set or a file instead of TEXT")
+    _add_set(add)
+    _add_ordinary(add)
+    about = "where to write them: a NumPy array (.npy), or the bare numbers (.bin) with a .bin.json"
+    add("--output", "FILE", about, type=Path)
+    add("--overwrite", None, "replace that file", action="store_true")
+    add("--threads", "N", None, type=int, default=1)
     about = (
         "a special token for each document (a row, or a file without rows); default: the only one"
     )
-    command.add_argument("--separator", metavar="TOKEN", nargs="?", const=True, help=about)
-    about = "after, before or between documents (default: after)"
-    command.add_argument("--separate", metavar="WHERE", help=about)
+    add("--separator", "TOKEN", about, nargs="?", const=True)
+    add("--separate", "WHERE", "after, before or between documents (default: after)")
 
-    command = _add(commands, _decode, "decode", "write the bytes of ids")
-    command.add_argument(
-        "ids", metavar="IDS", help='such as "1 2 3"; - reads standard input; a .npy or .bin file'
-    )
+    add = _add(commands, _decode, "decode", "write the bytes of ids")
+    add("ids", "IDS", 'such as "1 2 3"; - reads standard input; a .npy or .bin file')
 
-    command = _add(commands, _convert, "convert", "write a tokenizer in another form")
+    add = _add(commands, _convert, "convert", "write a tokenizer in another form")
     forms = "; ".join(f"{form}: {', '.join(names)}" for form, names in FILES_OF.items())
-    command.add_argument("--to", choices=FILES_OF, required=True, metavar="FORM", help=forms)
-    _add_folder(command, "--output", "where to write these files")
+    add("--to", "FORM", forms, choices=FILES_OF, required=True)
+    _add_folder(add, "--output", "where to write these files")
     about = "if the file lacks it: a name in conf/pattern, or your own"
-    command.add_argument("--pattern", metavar="NAME|REGEX", help=about)
+    add("--pattern", "NAME|REGEX", about)
     about = "if the file lacks them: a special token, for ranks with its id; repeatable"
-    command.add_argument("--special-token", metavar="TOKEN[=ID]", action="append", help=about)
-    _add_end(command)
+    add("--special-token", "TOKEN[=ID]", about, action="append")
+    add("--eos", "TOKEN", EOS)
 
-    command = _add(
-        commands,
-        _check,
-        "check",
-        "encode a text with ours and every engine installed, compare all ids and the decoded text",
+    about = (
+        "encode a text with ours and every engine installed, compare all ids and the decoded text"
     )
-    _add_data(
-        command,
-        "a data set or a file; repeatable (default: generated text of many scripts, with random bytes)",
-    )
-    command.add_argument(
-        "--size", default="1MB", help="of the generated text (default: %(default)s)"
-    )
+    add = _add(commands, _check, "check", about)
+    about = f"{DATA} (default: generated text of many scripts, with random bytes)"
+    add("--data", "NAME|FILE", about, action="append")
+    _add_set(add)
+    add("--size", None, "of the generated text (default: %(default)s)", default="1MB")
 
-    command = _add(
-        commands,
-        _stats,
-        "stats",
-        "compare how tokenizers compress texts",
-        {**TOKENIZER, "nargs": "+"},
-    )
-    _add_data(command, "a data set or a file; repeatable", required=True)
-    _add_ordinary(command)
-    command.add_argument("--format", choices=("terminal", "json"), default="terminal")
+    several = {**TOKENIZER, "nargs": "+"}
+    add = _add(commands, _stats, "stats", "compare how tokenizers compress texts", several)
+    add("--data", "NAME|FILE", DATA, action="append", required=True)
+    _add_set(add)
+    _add_ordinary(add)
+    add("--format", None, None, choices=("terminal", "json"), default="terminal")
     return parser
 
 
-def add_training_options(command: argparse.ArgumentParser, tie_break: str) -> None:
-    """What every command that trains a tokenizer takes."""
-    command.add_argument(
-        "--vocab-size", metavar="N", required=True, help="special tokens included, such as 32k"
-    )
-    _add_folder(command, "--save", "where to write the tokenizer")
-    command.add_argument(
-        "--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s"
-    )
-
-    about = "repeatable; default: <|endoftext|>; '' for none"
-    command.add_argument("--special-token", metavar="TOKEN", action="append", help=about)
-    command.add_argument(
-        "--tie-break", metavar="RULE", default=tie_break, help="default: %(default)s"
-    )
-    command.add_argument(
-        "--min-count", metavar="N", type=int, default=1, help="merge no rarer pair"
-    )
-
-
 def _add(
-    commands: Any, do: Any, name: str, about: str, argument: Mapping[str, Any] = TOKENIZER
-) -> Parser:
+    commands: Any,
+    do: Any,
+    name: str,
+    about: str,
+    argument: Mapping[str, Any] = TOKENIZER,
+) -> Add:
+    """A command, as the function that adds an argument: its name, its metavar, its help."""
     command: Parser = commands.add_parser(
         name, help=about, description=f"{about[0].upper()}{about[1:]}."
     )
     command.set_defaults(do=do)
     command.add_argument("given", **argument)
-    return command
+
+    def add(name: str, metavar: str | None, about: str | None, **more: Any) -> None:
+        if metavar is not None:
+            more["metavar"] = metavar
+        command.add_argument(name, help=about, **more)
+
+    return add
 
 
-def _add_data(
-    command: argparse.ArgumentParser, about: str, *, action: str = "append", required: bool = False
-) -> None:
-    command.add_argument(
-        "--data", metavar="NAME|FILE", action=action, required=required, help=about
-    )
-    _add_set(command)
-
-
-def _add_folder(
-    command: argparse.ArgumentParser, option: str, about: str, *, required: bool = True
-) -> None:
+def _add_folder(add: Add, option: str, about: str, *, required: bool = True) -> None:
     """The folder that a tokenizer is written into."""
-    command.add_argument(option, metavar="FOLDER", type=Path, required=required, help=about)
-    command.add_argument("--overwrite", action="store_true", help="replace a tokenizer there")
+    add(option, "FOLDER", about, type=Path, required=required)
+    add("--overwrite", None, "replace a tokenizer there", action="store_true")
 
 
-def _add_set(command: argparse.ArgumentParser) -> None:
+def _add_set(add: Add) -> None:
     about = "as for python -m harness, for every text: data.bytes=1MB, data.column=body; repeatable"
-    command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=about)
-    folder_option(command)
+    add("--set", "NAME=VALUE", about, action="append", default=[])
+    add("--config-dir", "FOLDER", CARDS, type=Path)
 
 
-def _add_end(command: argparse.ArgumentParser) -> None:
-    about = "the end token in tokenizer_config.json, if its text does not say so"
-    command.add_argument("--eos", metavar="TOKEN", help=about)
-
-
-def _add_extending(command: argparse.ArgumentParser) -> None:
-    add = command.add_argument
-    add("--extend", metavar="TOKENIZER|FILE", help="a tokenizer or merges to go on from")
-    about = "kept or met: whether all of its merges stay (default: %(default)s)"
-    add("--inherited", metavar="HOW", default="kept", help=about)
-    about = "tokens that exist before training: [A,B], or a file of JSON strings"
-    add("--seeds", metavar="LIST|FILE", default="none", help=about)
-    about = "merges that are not made, such as whole_characters or bytes:16"
-    add("--veto", metavar="RULE", default="none", help=about)
-    about = "tokens that are not merged further, given like seeds"
-    add("--protected", metavar="LIST|FILE", default="none", help=about)
-
-
-def _add_ordinary(command: argparse.ArgumentParser) -> None:
+def _add_ordinary(add: Add) -> None:
     about = "treat special tokens in the text as ordinary text, as for text of strangers"
-    command.add_argument(
-        "--no-special-tokens", dest="special_tokens", action="store_false", help=about
-    )
+    add("--no-special-tokens", None, about, dest="special_tokens", action="store_false")
 
 
 KEYWORDS = (

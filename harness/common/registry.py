@@ -109,6 +109,9 @@ def conf_folder() -> Path:
     )
 
 
+CARDS = "a folder of cards of your own, laid out as conf/: data/NAME.yaml, pattern/NAME.yaml ..."
+
+
 class Folder:
     """The folder of your own cards, if --config-dir names one."""
 
@@ -117,10 +120,7 @@ class Folder:
 
 def folder_option(command: argparse.ArgumentParser) -> None:
     """Give a command the option for `use_folder`."""
-    about = (
-        "a folder of cards of your own, laid out as conf/: data/NAME.yaml, pattern/NAME.yaml ..."
-    )
-    command.add_argument("--config-dir", metavar="FOLDER", type=Path, help=about)
+    command.add_argument("--config-dir", metavar="FOLDER", type=Path, help=CARDS)
 
 
 def use_folder(path: Path | None) -> None:
