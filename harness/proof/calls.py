@@ -288,17 +288,16 @@ def words_text(words: Words) -> str:
 
 def literal(value: Any) -> str:
     """A value as Python writes it; a long word of one letter as `b"a" * 4097`."""
-    text = repr(value)
-    if REPEATED.search(text):
-        return REPEATED.sub(product, text)
+    text = REPEATED.sub(product, repr(value))
+    if " * " in text:
+        return text
     return pprint.pformat(value, width=80, compact=True, sort_dicts=False)
 
 
 def product(found: re.Match[str]) -> str:
     """A word that repeats one letter, as a product."""
     letter = found["letter"]
-    number = len(found[0].removeprefix("b'").removesuffix("'")) // len(letter)
-    return f"b'{letter}' * {number}"
+    return f"b'{letter}' * {(len(found[0]) - 3) // len(letter)}"
 
 
 def function_text(signature: str, *lines: str) -> str:

@@ -208,12 +208,6 @@ class TokenizerJson(msgspec.Struct, kw_only=True):
         return pattern_of(self.pre_tokenizer)
 
 
-def tokenizer_in(content: bytes) -> TokenizerJson:
-    """The parts of a tokenizer.json. Raises ValueError, which names the part that is wrong."""
-    file: TokenizerJson = read_json(content, TokenizerJson)
-    return file
-
-
 def check_one_id(learned: Learned, name: str) -> None:
     """Raises Refusal if a special token is spelled like another token: the file `name` has one id
     for a spelling.
@@ -310,11 +304,12 @@ def _pre_tokenizer(pattern: str | None) -> Any:
 
 
 def _json_merge(number: int, entry: tuple[str, str] | str) -> Merge:
-    tokens = entry.split(" ") if isinstance(entry, str) else entry
-    if len(tokens) != 2 or not all(tokens):
-        raise ValueError(f"merge {number} is not a pair of tokens: {entry!r}")
     try:
-        return read_spelling(tokens[0]), read_spelling(tokens[1])
+        left, right = filter(None, entry.split(" ") if isinstance(entry, str) else entry)
+    except ValueError as error:
+        raise ValueError(f"merge {number} is not a pair of tokens: {entry!r}") from error
+    try:
+        return read_spelling(left), read_spelling(right)
     except KeyError as error:
         why = f"where {error} is not a byte; only byte-level BPE can be replayed"
         raise ValueError(f"merge {number} is {entry!r}, {why}") from error
@@ -322,7 +317,7 @@ def _json_merge(number: int, entry: tuple[str, str] | str) -> Merge:
 
 def read_tokenizer_json(content: bytes) -> Learned:
     """The tokenizer in a tokenizer.json. Raises ValueError if it does what ours cannot."""
-    file = tokenizer_in(content)
+    file: TokenizerJson = read_json(content, TokenizerJson)
     merges = file.merges()
     pattern = file.pattern()
     ids = dict(file.model.vocab)
@@ -408,7 +403,10 @@ def of_ranks(
 # Merges as any tool writes them: the content decides the form, not the file's name
 
 _READERS: Mapping[str, tuple[bytes, Callable[[bytes], list[Merge]]]] = {
-    "tokenizer.json": (rb'\s*\{\s*"[^"\n]*"\s*:', lambda content: tokenizer_in(content).merges()),
+    "tokenizer.json": (
+        rb'\s*\{\s*"[^"\n]*"\s*:',
+        lambda content: read_json(content, TokenizerJson).merges(),
+    ),
     # The first merge joins single bytes, which are single characters in GPT-2's form.
     "hexadecimal lines": (rb"[0-9a-fA-F]{2} [0-9a-fA-F]{2}\b", from_hexadecimal),
     "tiktoken's ranks": (RANKS_BEGIN.pattern, from_ranks),

@@ -150,7 +150,7 @@ class Tokenizer:
         """
         refuse_frame(texts, "texts")
         encoder = self.encoder(special_tokens)
-        return chain.from_iterable(encoder.batches(map(as_bytes, texts)))
+        return chain.from_iterable(encoder.streamed(map(as_bytes, texts)))
 
     def encode_file(
         self,

@@ -77,7 +77,7 @@ def counts_of(tokenizer: Tokenizer, texts: Texts) -> Counter[int]:
     """The number of times that each id occurs."""
     counts, encoder = Counter[int](), tokenizer.encoder()
     for text in texts():
-        for ids in encoder.batches(text):
+        for ids in encoder.streamed(text):
             counts.update(ids)
     return counts
 

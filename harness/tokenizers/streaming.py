@@ -39,10 +39,6 @@ class Streaming:
         for stretch in self.stretches(parts, threads * WINDOW):
             yield memoryview(self.encode_array(stretch, threads))
 
-    def batches(self, parts: Iterable[bytes]) -> Iterator[list[int]]:
-        """The ids of the parts joined, as they come."""
-        return map(self.encode, self.stretches(parts, WINDOW))
-
     def stretches(self, parts: Iterable[bytes], window: int) -> Iterator[bytes]:
         """The parts joined, and cut where that changes no word. What later text could change waits
         for it.

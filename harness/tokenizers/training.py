@@ -14,12 +14,13 @@ from typing import Any
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.foreign import read_json
 from harness.common.progress import bar
 from harness.common.units import counted_text
 from harness.common.values import at_least, one_of, special_texts, whole_number
 from harness.corpora.texts import text
 from harness.tokenizers.extension import Extension, ExtensionSettings, Tokens, extension_of
-from harness.tokenizers.forms import tokenizer_in
+from harness.tokenizers.forms import TokenizerJson
 from harness.tokenizers.learned import (
     BYTES,
     check_spellings,
@@ -317,47 +318,20 @@ def train_new_from_iterator(
     """
     if isinstance(new_tokens := keywords.get("new_special_tokens"), str):
         raise TypeError(f"new_special_tokens is {new_tokens!r}, not a list; pass [{new_tokens!r}]")
-    try:  # tokenizers 1.0 has no trainers
-        import tokenizers.trainers
-
-        transformers = importlib.import_module("transformers")
-    except ImportError as error:
-        advice = "run python -m pip install transformers 'tokenizers<1'"
-        raise Refusal(
-            f"train_new_from_iterator needs transformers and tokenizers<1; {advice}", UNMEASURED
-        ) from error
     is_plain = type(old).__module__.partition(".")[0] == "tokenizers"
-    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=old) if is_plain else old
-    if not hasattr(wrapped, "train_new_from_iterator"):
-        raise Refusal(
-            f"{type(old).__name__} is not a fast tokenizer of transformers or a tokenizers.Tokenizer"
-        )
+    wrapped = of_transformers(old, is_plain)
     if unsupported := [name for name in UNSUPPORTED if keywords.get(name) is not None]:
         raise Refusal(
             f"{unsupported[0]} is not supported here; leave it out, or use transformers' own training"
         )
-    normalizer = wrapped.backend_tokenizer.normalizer
-    try:
-        file = tokenizer_in(wrapped.backend_tokenizer.to_str().encode())
-        pattern, prefix = pattern_and_prefix(file.pre_tokenizer)
-    except ValueError as error:
-        raise Refusal(f"it cannot be trained here: {error}") from error
+    pattern, change = pattern_and_change(wrapped.backend_tokenizer)
+
     # Trained on nothing, it has everything but the merges: special tokens, the 256 bytes, the class
     # and its settings.
     new = wrapped.train_new_from_iterator([], vocab_size, **{**keywords, "show_progress": False})
     content = json.loads(new.backend_tokenizer.to_str())
     vocab, merges = content["model"]["vocab"], content["model"]["merges"]
 
-    def changed(document: bytes) -> bytes:
-        """The document as its tokenizer changes it before splitting."""
-        text = document.decode()
-        if normalizer is not None:
-            text = normalizer.normalize_str(text)
-        if prefix and text and not text.startswith(" "):
-            text = f" {text}"
-        return text.encode()
-
-    change = changed if prefix or normalizer is not None else None
     words = count_iterable(iterator, Corpus("documents", (), pattern), threads, change=change)
     longest = keywords.get("max_token_length")
     new_merges = learn_merges(
@@ -378,5 +352,44 @@ def train_new_from_iterator(
             )
         vocab[token] = len(vocab)
         merges.append([spelled(left), spelled(right)])
-    new._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
+    new._tokenizer = type(new.backend_tokenizer).from_str(json.dumps(content))
     return new.backend_tokenizer if is_plain else new
+
+
+def of_transformers(old: Any, is_plain: bool) -> Any:
+    """A tokenizer of transformers, or of tokenizers in one. Raises Refusal for another one."""
+    try:
+        importlib.import_module("tokenizers.trainers")  # which 1.0 does not have
+        transformers = importlib.import_module("transformers")
+    except ImportError as error:
+        advice = "run python -m pip install transformers 'tokenizers<1'"
+        raise Refusal(
+            f"train_new_from_iterator needs transformers and tokenizers<1; {advice}", UNMEASURED
+        ) from error
+    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=old) if is_plain else old
+    if not hasattr(wrapped, "train_new_from_iterator"):
+        raise Refusal(
+            f"{type(old).__name__} is not a fast tokenizer of transformers or a tokenizers.Tokenizer"
+        )
+    return wrapped
+
+
+def pattern_and_change(backend: Any) -> tuple[str | None, Callable[[bytes], bytes] | None]:
+    """The pattern of a `tokenizers.Tokenizer`, and how it changes a document before splitting; None
+    if it does not. Raises Refusal for what cannot be trained here.
+    """
+    try:
+        file: TokenizerJson = read_json(backend.to_str().encode(), TokenizerJson)
+        pattern, prefix = pattern_and_prefix(file.pre_tokenizer)
+    except ValueError as error:
+        raise Refusal(f"it cannot be trained here: {error}") from error
+
+    def changed(document: bytes) -> bytes:
+        text = document.decode()
+        if backend.normalizer is not None:
+            text = backend.normalizer.normalize_str(text)
+        if prefix and text and not text.startswith(" "):
+            text = f" {text}"
+        return text.encode()
+
+    return pattern, changed if prefix or backend.normalizer is not None else None

@@ -92,8 +92,8 @@ def test_any_text_in_any_parts_has_defined_ids(
     parts = [source[start:stop] for start, stop in pairwise(places)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streaming, "WINDOW", window)
-        assert [*chain.from_iterable(encoder.batches(parts))] == expected
-        assert [*chain.from_iterable(encoder.streamed(parts, 2))] == expected
+        for threads in (1, 2):
+            assert [*chain.from_iterable(encoder.streamed(parts, threads))] == expected
     ids, ends = encoder.together([text, content], 2)
     assert ([*memoryview(ids)], ends) == (expected * 2, [len(expected), 2 * len(expected)])
     for threads in (1, 2):
@@ -124,7 +124,7 @@ def test_parts_are_read_only_as_they_are_needed(
     monkeypatch.setattr(streaming, "WINDOW", 1000)
     encoder = CompiledEncoder(learned(pattern, SPECIALS))
     parts = count()
-    ids = chain.from_iterable(encoder.batches(b"the cat's mat\n" for _ in parts))
+    ids = chain.from_iterable(encoder.streamed(b"the cat's mat\n" for _ in parts))
     assert list(islice(ids, 50)) == encoder.encode("the cat's mat\n" * 50)[:50]
     assert next(parts) < 200
 
