@@ -91,12 +91,6 @@ class Call(ABC):
     def fault(self, got: Any) -> str:
         """What is wrong with a result, in one sentence."""
 
-    @abstractmethod
-    def as_test(self, imports: list[str], name: str, bound: list[str], got: Any = None, /) -> str:
-        """A whole test of a function, see call_of; of the first difference from `got` if the
-        result is long.
-        """
-
     def compare(self, got: Any, want: Any, why: str) -> None:
         """Raise CheckFailed unless the results are equal."""
         if got != want:
@@ -235,6 +229,9 @@ class TrainerCall(Call):
         return sum(map(len, self.words)) + len(self.words) + len(self.inherited)
 
     def as_test(self, imports: list[str], name: str, bound: list[str], got: Any = None, /) -> str:
+        """A whole test of a trainer, see call_of; of the first difference from `got` if the merges
+        are many.
+        """
         chosen = self.chosen()
         texts = {
             "tie_break": f"TieBreak.{self.tie_break.name}",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.proof.calls import Call, CheckFailed, CheckSkipped, Subject
+from harness.proof.calls import Call, CheckFailed, CheckSkipped, Subject, TrainerCall
 from harness.worker.calling import parameters_of
 from variants.contract import Meter, Unavailable
 
@@ -87,7 +87,7 @@ def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) ->
 
 
 def fault_and_test(outcome: CheckResult, subject: Subject) -> tuple[str, str]:
-    """What is wrong on the input that failed, and a whole test of that input.
+    """What is wrong on the input that failed, and for a trainer a whole test of that input.
 
     The test is empty if none is short enough to paste; both are if there is no input.
     """
@@ -100,7 +100,7 @@ def fault_and_test(outcome: CheckResult, subject: Subject) -> tuple[str, str]:
     except (CheckFailed, Unavailable) as failure:
         fault = str(failure).partition("\n")[0]
 
-    test = call.as_test(*call_of(subject), got)
+    test = call.as_test(*call_of(subject), got) if isinstance(call, TrainerCall) else ""
     return fault, test if len(test) <= LONGEST_TEST else ""
 
 

@@ -18,8 +18,6 @@ from harness.proof.calls import (
     CheckSkipped,
     Subject,
     accepts,
-    function_text,
-    literal,
     words_text,
 )
 from harness.proof.cases import Case, read_cases, token_from, words_from
@@ -128,31 +126,6 @@ class CounterCall(Call):
     @property
     def size(self) -> int:
         return len(self.content)
-
-    def as_test(self, imports: list[str], name: str, bound: list[str], _: object = None, /) -> str:
-        threads = [] if self.width is None else [f"threads={self.width}"]
-        options = [f"special_tokens={self.special_tokens!r}"]
-        options += [f"pattern={self.pattern!r}"] * (self.pattern != GPT2_PATTERN)
-        options += [f"errors={self.errors!r}"] * (self.errors != "strict")
-        call, defined = f"{name}({', '.join(['corpus', *bound, *threads])})", self.defined()
-
-        refuses = isinstance(defined, int)
-        asserted = [f"assert dict({call}) == {literal(defined)}"]
-        if refuses:
-            asserted = ["with pytest.raises(InvalidText) as failure:", f"    {call}"]
-            asserted += [f"assert failure.value.offset == {defined}"]
-
-        return function_text(
-            "test_this_file_gives_the_defined_words(tmp_path)",
-            *["import pytest"] * refuses,
-            f"from variants.contract import Corpus{', InvalidText' * refuses}",
-            *imports,
-            "",
-            'path = tmp_path / "corpus.txt"',
-            f"path.write_bytes({self.content!r})",
-            f"corpus = Corpus(str(path), {', '.join(options)})",
-            *asserted,
-        )
 
 
 @functools.lru_cache(maxsize=64)

@@ -36,7 +36,7 @@ from harness.common.targets import not_importable
 from harness.measure.process import Sandbox, import_from, worker_environment
 from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import without_answer
-from harness.proof.calls import Call, Subject
+from harness.proof.calls import Call, Subject, TrainerCall
 from harness.proof.checks import (
     FAILED,
     PASSED,
@@ -180,7 +180,7 @@ class Child:
         self.line = Connection(os.dup(process.line.fileno()))
         self.send((request, folder, import_from()))
         self.shown: tuple[str, str, str] | None = None
-        """The failed check of the smallest input, what is wrong on it, and a test of it."""
+        """The failed check of the smallest input, what is wrong on it, and a test of it, or its text."""
         try:
             start = self.receive(SECONDS_FOR_AN_IMPORT)
         except ChildFailed as failure:
@@ -225,16 +225,17 @@ class Child:
             fresh: Call = random_file(seed) if self.is_counter else words
             self.send(fresh)
             returned, want = str(self.receive()["returned"]), repr(fresh.defined())
+            if returned == want:
+                continue
 
-            if returned != want:
+            test = str(fresh)
+            if isinstance(fresh, TrainerCall):
                 module, _, name = self.request.target.partition(":")
                 bound = [f"{key}={value!r}" for key, value in self.request.parameters.items()]
-                self.shown = (
-                    FRESH[0],
-                    "",
-                    fresh.as_test([f"from {module} import {name.partition('.')[0]}"], name, bound),
-                )
-                return CheckResult(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
+                imports = [f"from {module} import {name.partition('.')[0]}"]
+                test = fresh.as_test(imports, name, bound)
+            self.shown = FRESH[0], "", test
+            return CheckResult(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
         return CheckResult(*FRESH, PASSED)
 
     def send(self, request: object) -> None:

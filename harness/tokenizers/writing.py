@@ -82,7 +82,6 @@ def write_ids(
 
     dtype = np.dtype(encoder.type_code)
     mark = b"" if separator.id is None else np.array(separator.id, dtype).tobytes()
-    between = mark if separator.place == "between" else b""
     paths = outputs_of_ids(output)
     with (
         output_files(paths, inputs, overwrite=overwrite, instead=INSTEAD) as folder,
@@ -96,19 +95,14 @@ def write_ids(
         start = file.tell()
         description.write(START)
 
-        digest = hashlib.sha256()
-        is_first, is_open = True, False
+        digest, comma = hashlib.sha256(), ""
         pieces = encoded_pieces(encoder, documents, threads)
-        for ids, is_last in marked_pieces(pieces, separator.place, memoryview(mark)):
-            if not is_open:
-                file.write(b"" if is_first else between)
-                digest.update(b"" if is_first else between)
-                offset = (file.tell() - start) // dtype.itemsize
-                description.write(f"{offset}" if is_first else f", {offset}")
-                is_first = False
+        for ids, is_start in marked_pieces(pieces, separator.place, memoryview(mark)):
+            if is_start:
+                description.write(f"{comma}{(file.tell() - start) // dtype.itemsize}")
+                comma = ", "
             file.write(ids)
             digest.update(ids)
-            is_open = not is_last
 
         count = (file.tell() - start) // dtype.itemsize
         if output.suffix == BIN and not count:  # what cannot be mapped
@@ -141,15 +135,20 @@ def bare_numbers(path: Path, dtype: str) -> np.ndarray[Any, Any]:
 def marked_pieces(
     pieces: Iterable[tuple[memoryview, bool]], place: str, mark: memoryview
 ) -> Iterator[tuple[memoryview, bool]]:
-    """The pieces, with a mark before or after each document if that is its place."""
-    is_open = False
+    """The pieces with a mark after, before or between documents, and whether a document starts with
+    each.
+    """
+    is_first = is_start = True
     for ids, is_last in pieces:
-        if place == "before" and not is_open:
+        if is_start and place == "between" and not is_first:
             yield mark, False
-        yield ids, is_last and place != "after"
-        if place == "after" and is_last:
+        if is_start and place == "before":
             yield mark, True
-        is_open = not is_last
+            is_start = False
+        yield ids, is_start
+        if is_last and place == "after":
+            yield mark, False
+        is_first, is_start = False, is_last
 
 
 def encoded_pieces(
