@@ -87,9 +87,9 @@ class Call(ABC):
     def size(self) -> int:
         """How large the input is: of several that fail, the smallest is shown."""
 
-    @abstractmethod
     def fault(self, got: Any) -> str:
         """What is wrong with a result, in one sentence."""
+        return self.difference(got, self.defined())
 
     def compare(self, got: Any, want: Any, why: str) -> None:
         """Raise CheckFailed unless the results are equal."""

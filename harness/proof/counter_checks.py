@@ -120,9 +120,6 @@ class CounterCall(Call):
         word = min(word for word in {*got, *want} if got.get(word, 0) != want.get(word, 0))
         return f"first difference at word {SHOWN.repr(word)}: got {got.get(word, 0)}, want {want.get(word, 0)}"
 
-    def fault(self, got: dict[bytes, int] | int) -> str:
-        return self.difference(got, self.defined())
-
     @property
     def size(self) -> int:
         return len(self.content)

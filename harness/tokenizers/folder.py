@@ -72,17 +72,6 @@ FILES_OF = {
     "tiktoken": (RANKS, MANIFEST),
 }
 """The files of each form, in the order in which they are written."""
-ORIGIN = (
-    "vocab_size_asked",
-    "tie_break",
-    "min_count",
-    "variant",
-    "data",
-    "inherited_merges",
-    "cut_from",
-    "pruned_from",
-)
-"""The keys of a manifest that tell where a tokenizer comes from."""
 HAS_ONE = "has a tokenizer already"
 OF_TIKTOKEN = "tiktoken:"
 RANKS_ENDING = ".tiktoken"
@@ -365,7 +354,9 @@ def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
     )
     learned = parse(path, lambda _: surrounded(learned_alone, about.around))
     origin = parse(path, partial(read_json, kind=dict[str, Any]))
-    return learned, {key: value for key, value in origin.items() if key in ORIGIN}
+    for key in _Manifest.__struct_fields__:
+        origin.pop(key, None)
+    return learned, origin
 
 
 def with_config(learned: Learned, config: Path) -> Learned:

@@ -41,8 +41,8 @@ def mixed_parts(size: int, special_tokens: Sequence[str] = ()) -> Iterator[bytes
     tokens = [*special_tokens]
     for text in special_tokens:
         tokens += filter(None, (text[:-1], text[1:]))
-    clusters, endings, strange = CLUSTERS.split(" "), CONTRACTIONS.split(), STRANGE.split("|")
-    alphabets = [LETTERS, LETTERS, DIGITS, SIGNS, clusters, tokens or clusters]
+    alphabets = [LETTERS, LETTERS, DIGITS, SIGNS, CLUSTERS.split(" "), tokens or LETTERS]
+    endings, blanks = CONTRACTIONS.split(), ["", " ", *STRANGE.split("|")]
 
     for number, start in enumerate(range(0, size, PART), 1):
         room = min(PART, size - start)
@@ -53,9 +53,8 @@ def mixed_parts(size: int, special_tokens: Sequence[str] = ()) -> Iterator[bytes
         content = bytearray()
         while len(content) < room:
             first = chance.randrange(chance.choice(ASSIGNED_FIRST))
-            alphabet = chance.choice([*alphabets, *[assigned[first : first + 60]] * 6])
+            alphabet = chance.choice([chance.choice(alphabets), assigned[first : first + 60]])
             word = "".join(chance.choices(alphabet, k=chance.randint(1, 6)))
             word += chance.choice(endings) if chance.random() < 0.1 else ""
-            blank = chance.choice(["", " ", " ", chance.choice(strange)])
-            content += f"{word}{blank}".encode()
+            content += f"{word}{chance.choice([' ', chance.choice(blanks)])}".encode()
         yield content[:room].decode(errors="ignore").encode().ljust(room, b".")

@@ -17,7 +17,7 @@ from harness.corpora.texts import Source, documents, named_inputs
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned, plain
 from harness.tokenizers.encoding import decoder_of, encoder_of
-from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
+from harness.tokenizers.learned import Learned, pattern_name, pattern_named
 from harness.tokenizers.plain import as_bytes, refuse_frame
 from harness.tokenizers.streaming import Streaming
 from harness.tokenizers.writing import PLACES, Separator, write_ids
@@ -45,10 +45,6 @@ class Tokenizer:
         self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges, _ = learned
         self.origin = dict(origin or {})
         plain.compiled_pattern(self.pattern)
-        try:
-            check_ids(learned)
-        except ValueError as error:
-            raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
         self._encoders: dict[bool, tuple[Streaming, str]] = {}
         self._decoder: plain.PlainDecoder | None = None
 
