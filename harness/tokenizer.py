@@ -25,13 +25,11 @@ from harness.common.units import count_text, no_pair_text
 from harness.common.values import at_least, parse_bytes, parse_vocab_size
 from harness.corpora.texts import blocks, files_text, named_inputs, text
 from harness.tokenizers.folder import FILES, FILES_OF, NEW_IDS, check_free, check_place, save
+from harness.tokenizers.ids_file import BIN, NPY, ids_in_file, outputs_of_ids
 from harness.tokenizers.learned import with_end
-from harness.tokenizers.mixed import mixed_parts
 from harness.tokenizers.model import Tokenizer, load
 from harness.tokenizers.plain import decoded_texts
-from harness.tokenizers.reading import ids_in_file
 from harness.tokenizers.training import train, train_new_from_iterator
-from harness.tokenizers.writing import BIN, NPY, outputs_of_ids
 
 __all__ = ["Tokenizer", "load", "main", "train", "train_new_from_iterator"]
 
@@ -409,7 +407,7 @@ def _check(options: argparse.Namespace) -> int:
     files = [text(data, options.set) for data in options.data or ()]
     named = [(file.name, blocks(file)) for file in files]
     if not files:
-        named = [("mixed text", mixed_parts(size, [*tokenizer.special_tokens]))]
+        named = [("mixed text", check.mixed_parts(size, [*tokenizer.special_tokens]))]
 
     def parts() -> Iterator[tuple[str, str]]:
         for name, content in named:

@@ -1,4 +1,6 @@
-"""Values that a user gives: lists, numbers, sizes; and JSON that somebody else wrote."""
+"""Values that a user gives: lists, numbers, sizes; JSON that somebody else wrote; where two lists
+differ.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +143,7 @@ def parse_vocab_size(text: str) -> int:
 
 def first_difference(ours: Sequence[object], theirs: Sequence[object]) -> int:
     """How many items are equal before the first difference."""
-    for index, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
+    for place, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
         if mine != other:
-            return index
+            return place
     return min(len(ours), len(theirs))

@@ -17,10 +17,10 @@ from harness.corpora.texts import Source, documents, named_inputs
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned, plain
 from harness.tokenizers.encoding import decoder_of, encoder_of
+from harness.tokenizers.ids_file import PLACES, Separator, write_ids
 from harness.tokenizers.learned import Learned, pattern_name, pattern_named
 from harness.tokenizers.plain import as_bytes, refuse_frame
 from harness.tokenizers.streaming import Streaming
-from harness.tokenizers.writing import PLACES, Separator, write_ids
 from variants.contract import GPT2_PATTERN, Merge
 
 if TYPE_CHECKING:

@@ -14,11 +14,10 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.measure.machine import version
 from harness.tokenizer import Tokenizer, main
 from harness.tokenizers import check as checking
-from harness.tokenizers.check import Opened, check_engines
+from harness.tokenizers.check import Opened, check_engines, mixed_parts
 from harness.tokenizers.compression import Figures, figures_of
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import trained
-from harness.tokenizers.mixed import mixed_parts
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/huggingface.md"
 

@@ -1,5 +1,5 @@
-"""The ids of documents in a file: a NumPy array (.npy), or the bare numbers (.bin) with what they
-are beside them.
+"""The ids of documents in a file, written and mapped: a NumPy array (.npy), or the bare numbers
+(.bin) with what they are beside them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
-from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import followed, output_files
+import msgspec
+
+from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.files import followed, output_files, readable
+from harness.common.units import counted_text
+from harness.common.values import read_json
 from harness.tokenizers.streaming import WINDOW, Streaming
 
 if TYPE_CHECKING:
@@ -188,3 +192,50 @@ def write_header(file: IO[bytes], dtype: np.dtype[Any], count: int) -> None:
     descr = np.lib.format.dtype_to_descr(dtype)
     header = {"descr": descr, "fortran_order": False, "shape": (count,)}
     np.lib.format.write_array_header_1_0(file, header)
+
+
+# Reading
+
+
+class Description(msgspec.Struct):
+    """What the file beside a .bin says of its numbers."""
+
+    dtype: Literal["uint16", "uint32"]
+    sha256: str
+
+
+def ids_in_file(path: Path) -> np.ndarray[Any, Any]:
+    """The ids in a file. Raises Refusal for one that is not a list of whole numbers."""
+    what = "pass one that encode --output wrote"
+    try:
+        array = numbers_in(path)
+    except Refusal:
+        raise
+    except OSError as error:
+        name = error.filename or path
+        raise Refusal(f"cannot read {name} ({reason(error)}); {what}", UNMEASURED) from error
+    except Exception as error:  # whatever NumPy raises for a header
+        raise Refusal(f"{path} is not an array of ids; {what}", UNMEASURED) from error
+
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        kind = f"an array of {array.dtype} with {counted_text(array.ndim, 'dimension')}"
+        raise Refusal(f"{path} is {kind}, not a list of ids; {what}", UNMEASURED)
+    return array
+
+
+def numbers_in(path: Path) -> np.ndarray[Any, Any]:
+    """The numbers in a file, whatever they are. Raises OSError, ValueError, or what NumPy raises."""
+    import numpy as np
+
+    description = description_of(readable(path))
+    if description is None:
+        with np.errstate(over="raise"):
+            return np.lib.format.open_memmap(path, mode="r")
+
+    about: Description = read_json(description.read_bytes(), Description)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != about.sha256:
+        what = f"{path} is not the file that {description.name} describes"
+        raise Refusal(f"{what}; pass one that encode --output wrote", UNMEASURED)
+    return bare_numbers(path, about.dtype)
