@@ -29,7 +29,7 @@ TOKENS = {
     "proof": 14_570,
     "records": 6_932,
     "runs": 17_813,
-    "results": 23_254,
+    "results": 23_176,
     "gate": 13_019,
     "commands": 14_022,
     "tests": 135_423,

@@ -179,12 +179,10 @@ def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:
 
 
 def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = ()) -> list[str]:
-    """The table with its caption; with `keys` without it, and each cell has the one it is sorted
-    by.
-    """
+    """The table with its caption; with `keys` each cell has the one that it is sorted by."""
     label = html_text(sheet.caption[0] if sheet.caption else "records")
     lines = [f'<div class="scrolled" role="region" tabindex="0" aria-label="{label}">', "<table>"]
-    if sheet.caption and not keys:
+    if sheet.caption:
         caption = "".join(f"<span>{line}</span>" for line in html_texts(sheet.caption))
         lines.append(f"<caption>{caption}</caption>")
 

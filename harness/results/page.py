@@ -21,9 +21,6 @@ from harness.common.units import counted_text
 from harness.results.canvas import Words, svg_of
 from harness.results.charts import phases
 from harness.results.claim import headline
-from harness.results.legend import caption_of
-from harness.results.notes import notes
-from harness.results.ratios import against, clock_note
 from harness.results.rows import Row
 from harness.results.selection import panel_title
 from harness.results.tables import TableOptions, by_task, table_of
@@ -38,17 +35,10 @@ def page(rows: Sequence[Row]) -> str:
     headlines = [headline(task) for task in tasks]
     title = headlines[0] if len(tasks) == 1 else f"{len(tasks)} tasks, {len(rows)} rows"
 
-    parts = _paragraphs(caption_of(rows, panels=len(tasks)))
-    if len(tasks) > 1:
-        named = []
-        for task, text in zip(tasks, headlines, strict=True):
-            named.append(f"{panel_title(task, tasks)}: {text}")
-        parts += _list(named)
-    parts += [
-        *_chart(tasks),
-        *_table(rows),
-        *_list([*notes(rows), *clock_note(against(rows))]),
-    ]
+    named = []
+    for task, text in zip(tasks, headlines, strict=True):
+        named.append(f"{panel_title(task, tasks)}: {text}")
+    parts = [*_list(named if len(tasks) > 1 else []), *_chart(tasks), *_table(rows)]
     parts += [*_environments(rows), _folded("Measure again", commands(rows))]
     return _whole(title, parts)
 
@@ -65,16 +55,16 @@ def _chart(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
-    """All rows in one table with a field to filter it; cells with a unit have the number that they
-    are sorted by.
+    """All rows in one table with a field to filter it, and all notes; cells with a unit have the
+    number that they are sorted by.
     """
-    sheet = table_of(rows, TableOptions())
+    sheet = table_of(rows, TableOptions(notes=True))
     keys = []
     for column in sheet.columns:
         numbers = [row.figures.get(column.heading) for row in rows]
         keys.append(["" if number is None else repr(number) for number in numbers])
     search = '<input id="filter" type="search" placeholder="filter rows" aria-label="filter rows">'
-    return [search, *html_table(sheet, keys)]
+    return [search, *html_table(sheet, keys), *_list(sheet.notes)]
 
 
 def _environments(rows: Sequence[Row]) -> Iterator[str]:
@@ -94,10 +84,6 @@ def commands(rows: Sequence[Row]) -> str:
 def _folded(title: str, text: str) -> str:
     lines = "\n".join(html_texts(text.split("\n")))
     return f"<details><summary>{title}</summary><pre>{lines}</pre></details>"
-
-
-def _paragraphs(lines: Sequence[str]) -> list[str]:
-    return [f"<p>{line}</p>" for line in html_texts(lines)]
 
 
 def _list(items: Sequence[str]) -> list[str]:
