@@ -58,8 +58,8 @@ def prepare(
     if card.path is None:
         path = find(card)
     else:
-        file_name, path, parts, whole_path = local_corpus(card, special_tokens, errors)
-        name = name if card.facts.sha256 else file_name
+        text, path, parts = local_corpus(card, special_tokens, errors)
+        name, whole_path = name if card.facts.sha256 else text.name, text.whole_path
     whole = CorpusFile(
         name,
         path,

@@ -79,11 +79,13 @@ def parser() -> argparse.ArgumentParser:
     added = commands.choices["counts"]
     added.add_argument("name", metavar="NAME|FILE", help="a data set or a file")
     form = added.add_mutually_exclusive_group()
-    form.add_argument("--parquet", metavar="FILE", type=Path, help="where to write columns")
-    about = "where to write lines: the count, the word (default: the screen)"
-    form.add_argument("--text", metavar="FILE", type=Path, help=about)
-    about = "where to write the plain table that a certificate names: the count, the word in hexadecimal digits"
-    form.add_argument("--table", metavar="FILE", type=Path, help=about)
+    forms = {
+        "--parquet": "where to write columns",
+        "--text": "where to write lines: the count, the word (default: the screen)",
+        "--table": "where to write the plain table that a certificate names: the count, the word in hexadecimal digits",
+    }
+    for option, about in forms.items():
+        form.add_argument(option, metavar="FILE", type=Path, help=about)
 
     about = "without words that occur less often (default: %(default)s)"
     added.add_argument("--min-count", metavar="N", type=int, default=1, help=about)
@@ -165,9 +167,7 @@ def set_option(name: str, value: object) -> str:
 
 
 def counts(arguments: argparse.Namespace) -> None:
-    """Show the words of a data set or a file with their counts, the most frequent first, or write
-    them.
-    """
+    """Show the words of a text with their counts, the most frequent first, or write them."""
     from harness.proof.certificate import table_lines
     from harness.runs.blocks import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import plan_of_words

@@ -66,8 +66,6 @@ def form_of(member: Any, column: str = "text") -> Form:
         if packed:
             if not head:
                 raise Damaged(f"{member} is empty, not a {packed} file; {AGAIN}", UNMEASURED)
-            if not file.seekable():
-                raise Refusal(f"{member} is compressed; unpack what you pipe", UNMEASURED)
             file.seek(0)
             with unpacking(member, file, packed) as content:
                 head = content.read(HEAD_BYTES)

@@ -123,9 +123,8 @@ class Documents:
 
 def local_corpus(
     card: DataCard, special_tokens: Sequence[str], errors: str | None = "strict"
-) -> tuple[str, Path, tuple[Part, ...], str]:
-    """The name of what data.path names, one plain file of it, the parts of that file, and the whole
-    path that ends with the name.
+) -> tuple[Documents, Path, tuple[Part, ...]]:
+    """What data.path names, one plain file of it, and the parts of that file.
 
     A single plain file is used in place. Anything else is joined into one, cached until a member
     changes: each document (a file, or a row) is followed by the first special token unless it ends
@@ -133,10 +132,9 @@ def local_corpus(
     """
     text = documents_of(card, special_tokens, errors)
     if text.separator or not text.forms[0].is_plain:
-        return text.name, *assemble(text), text.whole_path
+        return text, *assemble(text)
     is_piped = card.path == "-"
-    parts = (Part(0, "standard input"),) if is_piped else ()
-    return text.name, text.members[0], parts, text.whole_path
+    return text, text.members[0], (Part(0, "standard input"),) if is_piped else ()
 
 
 def documents_of(
@@ -374,11 +372,8 @@ def spooled(path: str) -> Path:
     name = "standard input" if path == "-" else Path(path).name
     folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=cache.folder("texts")))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with (
-        contextlib.nullcontext(sys.stdin.buffer)
-        if path == "-"
-        else Path(path).open("rb") as stream,
-        (folder / name).open("wb") as file,
-    ):
+    with contextlib.ExitStack() as opened:
+        stream = sys.stdin.buffer if path == "-" else opened.enter_context(Path(path).open("rb"))
+        file = opened.enter_context((folder / name).open("wb"))
         shutil.copyfileobj(stream, file, BLOCK_BYTES)
     return folder / name

@@ -20,7 +20,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -133,32 +133,24 @@ Member = tuple[str, IO[bytes]]
 
 
 def selected(archive: Path, source: Packaged) -> Iterator[tuple[str, bytes]]:
-    """The names of the files that a source selects in an archive, and what it takes of each. Raises
-    Damaged for a damaged archive.
+    """The names of the files that a source selects in an archive, in their order there, and what it
+    takes of each. Raises Damaged for a damaged archive.
     """
     try:
-        for name, content in members(archive, source.inside):
-            if any(fnmatch.fnmatchcase(name, pattern) for pattern in source.files):
-                yield name, taken_bytes(name, content, source)
+        for name, content in outer_members(archive):
+            inner: Iterable[Member] = [(name, content)]
+            if source.inside is not None:
+                inner = tar_members(content) if name == source.inside else ()
+            for path, file in inner:
+                if any(fnmatch.fnmatchcase(path, pattern) for pattern in source.files):
+                    yield path, taken_bytes(path, file, source)
     except Exception as error:  # a damaged archive raises whatever its library meets
         why = one_line(str(error)) or type(error).__name__
         raise Damaged(f"{archive} is damaged ({why}); fetch it again", UNMEASURED) from error
 
 
-def members(archive: Path, inside: str | None = None) -> Iterator[Member]:
-    """The files of a wheel, a source distribution, an npm or Debian package, or of the tar file
-    `inside` in it.
-
-    They come in their order there.
-    """
-    for name, content in outer_members(archive):
-        if inside is None:
-            yield name, content
-        elif name == inside:
-            yield from tar_members(content)
-
-
 def outer_members(archive: Path) -> Iterator[Member]:
+    """The files of a wheel, a source distribution, an npm or Debian package."""
     if archive.suffix in (".whl", ".zip"):
         with zipfile.ZipFile(archive) as opened:
             for entry in opened.infolist():
