@@ -33,7 +33,7 @@ from harness.common.ending import end_signals
 from harness.common.files import temporary_folder
 from harness.common.units import BytesRead, bytes_text
 from harness.measure.machine import WorkerLimits
-from harness.measure.quiet import is_concurrent, touch_memory
+from harness.measure.quiet import touch_memory
 from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import (
     MERGES_TOO_MANY,
@@ -98,12 +98,10 @@ def measure(
     A rejected job runs once more, and the second answer counts: a disturbed machine can contradict
     an honest trainer once, and a trainer that hides work does so every time.
     """
-    concurrent = is_concurrent()
     answer = measure_once(job, output, limits, on_progress, options)
     if answer.status == "rejected":
         shutil.rmtree(output)
         answer = measure_once(job, output, limits, on_progress, options)
-    answer.concurrent = concurrent or is_concurrent()
     return answer
 
 

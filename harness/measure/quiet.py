@@ -2,10 +2,9 @@
 disturbs otherwise.
 
 Two timed runs would measure each other, so a run locks `timing` while it measures times, and
-another one waits for it. A run with concurrent=true waits for nobody: it shares the lock
-`concurrent`, so that other runs wait for it or say so in their records. The kernel drops a lock
-with the process that holds it, however that ends. The variable BPE_HARNESS_LOCKS names another
-folder for the locks.
+another one waits for it. A run with concurrent=true neither waits nor locks. The kernel drops a
+lock with the process that holds it, however that ends. The variable BPE_HARNESS_LOCKS names another
+folder for the lock.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from harness.measure.machine import UNAVAILABLE, available_memory, content
 from harness.worker.job import Job
 
 VARIABLE = "BPE_HARNESS_LOCKS"
-SECONDS_BETWEEN_TRIES = 0.2
 WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"
 LEAST_TOUCHED, TOUCHED_FOR_A_BYTE, MOST_TOUCHED = 64 << 20, 48, 1 << 30
 SHARE_OF_ROOM = 0.25
@@ -46,37 +44,23 @@ Reading = tuple[str, bool] | None
 """What was read, and whether it disturbs timing; None if the machine does not report it."""
 
 
-def timing(concurrent: bool = False) -> io.FileIO:
+def timing() -> io.FileIO:
     """Hold the machine for timed measurements until the lock is closed; wait while another run
-    holds it.
-
-    A `concurrent` run does not wait. Raises Refusal for a lock that cannot be opened.
+    holds it. Raises Refusal for a lock that cannot be opened.
     """
-    held = open_lock("concurrent" if concurrent else "timing")
+    held = open_lock()
     try:
-        if concurrent:
-            fcntl.flock(held, fcntl.LOCK_SH)
-        elif not lock(held) or is_concurrent():
+        if not lock(held):
             print_stderr(WAITING)
-            while not lock(held) or is_concurrent():
-                time.sleep(SECONDS_BETWEEN_TRIES)
+            fcntl.flock(held, fcntl.LOCK_EX)
     except BaseException:
         held.close()
         raise
     return held
 
 
-def is_concurrent(name: str = "concurrent") -> bool:
-    """Return whether runs with concurrent=true are being timed; with `timing`, whether another run
-    is.
-    """
-    if not os.path.lexists(lock_file(name)):
-        return False
-    with open_lock(name) as held:
-        return not lock(held)
-
-
 def lock(file: io.FileIO) -> bool:
+    """Lock a file unless another process has."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -84,23 +68,20 @@ def lock(file: io.FileIO) -> bool:
     return True
 
 
-def lock_file(name: str) -> Path:
-    """Return the path of a lock, the same for every user of the machine whatever their temporary
-    folders are.
+def lock_file() -> Path:
+    """Return the path of the lock, the same for every user of the machine."""
+    return Path(os.environ.get(VARIABLE) or "/tmp", "bpe-harness-timing.lock")
+
+
+def open_lock() -> io.FileIO:
+    """Open the lock, created if missing; reading is enough to lock it, so other users can. Raises
+    Refusal if it cannot be opened.
     """
-    return Path(os.environ.get(VARIABLE) or "/tmp", f"bpe-harness-{name}.lock")
-
-
-def open_lock(name: str) -> io.FileIO:
-    """Open a lock, created if missing; reading is enough to lock it, so other users can.
-
-    Raises Refusal if it cannot be opened.
-    """
-    path, new = lock_file(name), os.O_CREAT | os.O_EXCL
+    path = lock_file()
     try:
         if not os.path.lexists(path):
             with contextlib.suppress(FileExistsError):
-                os.close(open_safely(path, os.O_RDONLY | new))
+                os.close(open_safely(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL))
                 path.chmod(0o644)  # whatever the umask
         return io.FileIO(open_safely(path, os.O_RDONLY, of_anybody=True))
     except OSError as error:
@@ -204,8 +185,9 @@ def steal(_: Facts) -> Reading:
 
 
 def other_runs(_: Facts) -> Reading:
-    runs = is_concurrent("timing") or is_concurrent()
-    return "another run is being timed" if runs else "none is being timed", runs
+    with open_lock() as held:
+        is_busy = not lock(held)
+    return "another run is being timed" if is_busy else "none is being timed", is_busy
 
 
 def is_not(name: str, good: str) -> Callable[[Facts], Reading]:

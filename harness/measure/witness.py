@@ -132,7 +132,6 @@ class Answer(Report):
     peak_rss_bytes: int | None = None
     memory_is_sampled: bool = False
     limits: Any = None
-    concurrent: bool = False
     source_sha256: str | None = None
     stderr_tail: str = ""
     instructions: dict[str, Any] | None = None

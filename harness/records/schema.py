@@ -323,9 +323,6 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     disturbance: Annotated[
         Disturbance | None, doc("what happened on the machine while the call ran")
     ] = None
-    concurrent: Annotated[
-        bool, doc("whether other runs were timed on the machine at the same time")
-    ] = False
     stderr_tail: Annotated[str, doc("the last that the process wrote to standard error")] = ""
 
     def __post_init__(self) -> None:

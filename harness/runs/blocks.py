@@ -81,8 +81,9 @@ def measure_block(
         cell = trained.cell
         prove_merges(trained, session)
         if block == Block(0) and trained.answer.status == "ok":
-            overwrite = settings.overwrite or session.log.attempt > 1
-            session.notes += save_outputs(trained, session.outputs, session.words, overwrite)
+            session.notes += save_outputs(
+                trained, session.outputs, session.words, session.overwrite
+            )
         lines = jobs.train_lines(trained)
         cell_line = structs.replace(lines.cell, place=task.cells.index(cell))
         # A single block that an earlier attempt began was not measured whole by this one.

@@ -35,7 +35,6 @@ FROM_THE_ANSWER = (
     "memory_is_sampled",
     "witness",
     "disturbance",
-    "concurrent",
 )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from harness.common.files import check_output, check_writable
 from harness.proof import PROVED, WRONG
 from harness.records.lines import ELSEWHERE, FILE_NAME
-from harness.runs.cells import Plan, Reading, Settings, TrainCell
+from harness.runs.cells import Plan, Reading, TrainCell
 from harness.runs.jobs import Trained
 from variants.contract import TieBreak, WordCounts
 
@@ -63,18 +63,14 @@ def places(cells: Sequence[TrainCell], path: Path, suffix: str = "") -> dict[str
     return {key: path / f"{name}{suffix}" for key, name in folder_names(cells).items()}
 
 
-def check_free_outputs(outputs: Outputs, settings: Settings, attempt: int) -> None:
-    """Raises Refusal if an output cannot be written, or is there and this run has not saved it."""
-    if settings.save is not None:
-        from harness.tokenizers.folder import check_free, check_place
-        from harness.tokenizers.forms import MANIFEST
+def check_free_outputs(outputs: Outputs, overwrite: bool) -> None:
+    """Raise Refusal if an output cannot be written, or exists and may not be overwritten."""
+    for folder in outputs.tokenizers.values():
+        from harness.tokenizers.folder import check_place
 
-        for folder in outputs.tokenizers.values():
-            is_own = attempt > 1 and (folder / MANIFEST).is_file()
-            check_free(folder, overwrite=settings.overwrite or is_own)
-        check_place(settings.save, overwrite=True)
+        check_place(folder, overwrite=overwrite)
     for path in outputs.certificates.values():
-        check_output(path, overwrite=settings.overwrite or attempt > 1)
+        check_output(path, overwrite=overwrite)
         check_writable(path, "choose another file")
 
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 UNTIMED: dict[str, Any] = {
     **dict.fromkeys(("cpu_seconds", "system_seconds", "cpu_wait_seconds", "cpu_wait_unknown")),
     "seconds": {},
-    "concurrent": False,
 }
 """What records hold where no times are measured."""
 
@@ -59,6 +58,8 @@ class Session:
 
     def __post_init__(self) -> None:
         self.timed = self.settings.kind == "time"
+        # a resumed run has written some of its outputs
+        self.overwrite = self.settings.overwrite or self.log.attempt > 1
         run = self.log.run
         can_resume = self.log.store is not None and run.question is None
         self.imported = ImportedFiles(digest([run.run, run.plan]) if can_resume else None)
@@ -123,11 +124,12 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
     """
     settings, outputs = plan.settings, outputs_of(plan)
     with contextlib.ExitStack() as opened:
-        if settings.kind == "time":
-            opened.enter_context(timing(settings.concurrent))
+        if settings.kind == "time" and not settings.concurrent:
+            opened.enter_context(timing())
         log = open_log(plan, f"{host(machine())} {python()}", now(), opened)
-        check_free_outputs(outputs, settings, log.attempt)
-        yield Session(settings, log, folder, outputs)
+        session = Session(settings, log, folder, outputs)
+        check_free_outputs(outputs, session.overwrite)
+        yield session
 
 
 def now() -> str:
