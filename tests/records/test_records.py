@@ -47,7 +47,7 @@ from harness.measure import machine
 from harness.records import __main__ as records
 from harness.records.file import Record, RunLog, read_records
 from harness.records.lines import FILE_NAME, PACKED, RecordFile
-from harness.records.schema import KINDS, Data, WholeBlock
+from harness.records.schema import KINDS, Data
 from harness.runs.jobs import without_paths
 from variants.contract import GPT2_PATTERN, WordCounts
 from variants.naive import train
@@ -176,14 +176,6 @@ def test_records_of_a_run_survive_the_file_also_packed(
     packed.parent.mkdir()
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert read_records([packed]) == read_records([packed.parent]) == given
-
-
-def test_a_block_is_whole_if_a_line_says_that_one_attempt_measured_it(tmp_path: Path) -> None:
-    blocks = [(1, 0), (2, 0), (2, 1)]
-    records = [measured("heap", 1.0, attempt=attempt, block=block) for attempt, block in blocks]
-    path = stored(tmp_path / FILE_NAME, records)
-    RecordFile(tmp_path).append_lines([WholeBlock(run=RUN, attempt=2)])
-    assert [record["block_whole"] for record in read_records([path])] == [False, True, False]
 
 
 def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> None:

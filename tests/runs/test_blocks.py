@@ -4,8 +4,6 @@ is recorded.
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +22,6 @@ from workbench import (
     cell_of,
     pretend_to_train,
     reading_of,
-    recorded_run,
     run_of,
     settings_for,
     unruly,
@@ -32,7 +29,7 @@ from workbench import (
 )
 
 from harness.common import cache
-from harness.common.errors import OK, UNMEASURED, Refusal
+from harness.common.errors import OK, UNMEASURED
 from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.measure.process import WorkerLimits, measure
 from harness.records.file import Record, read_records
@@ -191,23 +188,6 @@ def test_words_of_an_outside_counter_are_checked_once_for_each_corpus(
 # The cache of words.
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("data", b"lowloweR"), ("manifest.json", b"[]"), ("manifest.json", b'{"format": 3}')],
-)
-def test_damaged_words_in_the_cache_are_removed(tmp_path: Path, name: str, content: bytes) -> None:
-    reading = reading_of(tmp_path)
-    words = WordCounts.from_items([(b"low", 2), (b"lower", 1)])
-    manifest = exchange.write_words(tmp_path / "written", words)
-    reading.keep(tmp_path / "written", manifest)
-    assert (reading.words() or {})["sha256"] == manifest["sha256"]
-    (reading.folder / name).write_bytes(content)
-    os.utime(reading.folder / name)
-    assert reading.words() is None
-    reading.keep(tmp_path / "written", manifest)
-    assert (reading.words() or {})["sha256"] == manifest["sha256"]
-
-
 def test_wrong_words_in_the_cache_do_not_reject_an_honest_counter(
     tmp_path: Path,
 ) -> None:
@@ -256,24 +236,6 @@ def test_trainer_that_spoils_the_words_gets_nothing_and_gives_nothing(
             assert (record["merges_sha256"], record["identity"]["kind"]) == (right, "identical")
         else:
             assert record["status"] == "error"
-
-
-def test_a_full_cache_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = cell_of(reading_of(tmp_path))
-    copyfile = shutil.copyfile
-
-    def full(source: Any, target: Any, **others: Any) -> None:
-        if cache.root() in Path(target).parents:
-            raise OSError(errno.ENOSPC, "No space left on device", str(target))
-        copyfile(source, target, **others)
-
-    monkeypatch.setattr(shutil, "copyfile", full)
-    with pytest.raises(Refusal) as refused:
-        recorded_run(tmp_path, [cell])
-    assert str(refused.value) == (
-        f"cannot write {cell.reading.folder} (No space left on device); "
-        "set BPE_HARNESS_CACHE to a folder that can be written and has room"
-    )
 
 
 def test_clearing_the_cache_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

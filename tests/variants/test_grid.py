@@ -105,14 +105,6 @@ def test_work_is_that_of_the_stage_in_python(point: Point, push: str) -> None:
     assert meter.tallies == tallies
 
 
-@pytest.mark.parametrize("words", cpp.PASSED_AS)
-def test_words_are_passed_in_each_way(words: str) -> None:
-    meter = Meter()
-    cpp.train(many_words(), 50, meter, words=words)
-    assert meter.seconds.keys() == {"convert", "init", "max", "update"}
-    assert meter.seconds["convert"] > 0
-
-
 def test_module_compiled_with_other_types_is_refused() -> None:
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     name = b"variants.native.grid.members 0"  # which the capsule does not copy
