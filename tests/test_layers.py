@@ -30,7 +30,7 @@ TOKENS = {
     "records": 6_919,
     "runs": 17_757,
     "results": 23_176,
-    "gate": 13_019,
+    "gate": 11_903,
     "commands": 14_022,
     "tests": 135_219,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -42,6 +43,7 @@ class Display:
     def __init__(self) -> None:
         self.done = self.due = 0
         self.report = _logged("run")
+        self.drawing = threading.Lock()
 
     def expect(self, number: int) -> None:
         """Set how many measurements are still to come."""
@@ -56,9 +58,15 @@ class Display:
 
     @contextlib.contextmanager
     def showing(self, label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
-        """A bar for one measurement, as `bar`, with its number."""
+        """A bar for one measurement, as `bar`, with its number; of measurements beside each other
+        the first has it.
+        """
         number = f"{self.done + 1} of {self.done + max(1, self.due)}: " if draws_bars() else ""
-        with bar(number + label, total, unit, size) as advance:
+        with contextlib.ExitStack() as shown:
+            advance: Advance = lambda *_: None  # noqa: E731
+            if self.drawing.acquire(blocking=False):
+                shown.callback(self.drawing.release)
+                advance = shown.enter_context(bar(number + label, total, unit, size))
             yield advance
         self.passed()
 

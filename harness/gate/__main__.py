@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-from msgspec import structs
 
 from harness.common import registry
 from harness.common.arguments import Parser
@@ -33,56 +31,28 @@ from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
 from harness.common.values import one_of
 from harness.gate import evidence as store
-from harness.gate.base import (
-    MAIN_BRANCHES,
-    NoBase,
-    base_side,
-    changed_lines,
-    has_trainer,
-    located_here,
-    side_of,
-)
-from harness.gate.card import DEFAULT_CARD, TIERS, GateCard, card_paths, read_gate_card, stored_card
-from harness.gate.evidence import (
-    ABSENT,
-    ACCEPTED,
-    ALL,
-    BASE,
-    HEAD,
-    IDENTITY,
-    TIME,
-    UNMEASURED,
-    WORK,
-    Evidence,
-    evidence_of,
-)
-from harness.gate.judge import NEW, TREATED, judge
-from harness.gate.observe import (
-    Arm,
-    Arms,
-    Sampler,
-    observe_counts,
-    observe_instructions,
-    observe_times,
-)
+from harness.gate.base import base_side, changed_lines, located_here, side_of
+from harness.gate.card import DEFAULT_CARD, TIERS, GateCard, card_paths, merged_card, read_gate_card
+from harness.gate.evidence import ALL, Evidence, note
+from harness.gate.judge import TREATED, judge
+from harness.gate.observe import Compared, observe_tiers
 from harness.gate.show import as_json, junit, lines, summary_of, wrapped
 from harness.measure.process import PACKAGES
-from harness.measure.quiet import timing
+from harness.records.file import files_read
 from harness.records.schema import GateQuestion
 from harness.runs.cells import Side
 from harness.runs.resume import WrongCode
+from harness.runs.session import now
 
 EXIT_CODES = """exit code:
   0   nothing is worse: it was measured, or the code is the same
   20  slower, larger, or more instructions, confirmed
-  21  wrong merges, or counts of work that are not in the snapshot
+  21  wrong merges, or counts of work that are not accepted
   22  a requested tier or variant could not be measured, or nothing was
   23  inconclusive: the machine is too noisy to tell (see --treat-inconclusive)
   2   usage; 130 interrupted
 """
 OUTPUT = Path("results", "local", "gate")
-NOT_TRUSTED = "the results are not trusted"
-COMPARED = (WORK, TIME)  # the tiers that need a base
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,52 +65,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def judge_change(options: argparse.Namespace) -> int:
-    """Measure or replay, and report the verdict. Raises Refusal for options that contradict each
-    other.
-    """
+    """Measure or replay, write the verdict, and print it."""
+    check_options(options)
+    evidence = measured(options) if options.replay is None else replayed(options)
+    verdict = judge(evidence)
+    code = verdict.exit_code(options.treat_inconclusive)
+
+    if options.replay is None or options.output != OUTPUT:
+        content = json.dumps(as_json(verdict, evidence, code), ensure_ascii=False, indent=1) + "\n"
+        write_output(options.output / store.VERDICT, content.encode())
+        write_output(options.output / store.SUMMARY, summary_of(verdict, evidence).encode())
+
+    text = [*lines(verdict), *next_step(options)]
+    print_stdout(junit(verdict) if options.format == "junit" else "\n".join(map(wrapped, text)))
+    return code
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Raise Refusal for options that contradict each other."""
     if options.accept and options.tiers:
         raise Refusal(
             "--tiers has no effect with --accept, which is about identity and work; remove it"
         )
     if options.base_target and (options.no_base or options.accept or options.against_variant):
         raise Refusal("--base-target is for a base that is a commit; remove it")
+    of_measuring = options.targets or options.tiers or options.base_target
+    if options.replay is not None and (of_measuring or options.card != DEFAULT_CARD):
+        raise Refusal(
+            "targets, --card, --tiers and --base-target have no effect with --replay; remove them"
+        )
+
+
+def next_step(options: argparse.Namespace) -> list[str]:
+    """Return what to do after a measurement, as a line."""
     if options.replay is not None:
-        measuring_options = options.targets or options.tiers or options.base_target
-        if measuring_options or options.card != DEFAULT_CARD:
-            raise Refusal(
-                "targets, --card, --tiers and --base-target have no effect with --replay; remove them"
-            )
-        written = [store.VERDICT, store.SUMMARY]
-        check_output(options.output, [store.evidence_file(options.replay)], names=written)
-        evidence = store.read_evidence(options.replay)
-        card = stored_card(evidence.question["card"], options.overrides)
-        evidence.question["card"] = msgspec.to_builtins(card)
-    else:
-        evidence = observe(options)
-
-    verdict = judge(evidence)
-    code = verdict.exit_code(options.treat_inconclusive)
-    if options.replay is None or options.output != OUTPUT:
-        content = json.dumps(as_json(verdict, evidence, code), ensure_ascii=False, indent=1) + "\n"
-        for name, text in (
-            (store.VERDICT, content),
-            (store.SUMMARY, summary_of(verdict, evidence)),
-        ):
-            write_output(options.output / name, text.encode())
-
-    if options.accept and options.format != "junit":
-        accepted = [
-            finding.message
-            for finding in verdict.findings
-            if finding.message.endswith(f"; {ACCEPTED}")
-        ]
-        print_stdout("\n".join(accepted) or "the snapshot is unchanged")
-    text = "\n".join(map(wrapped, lines(verdict)))
-    print_stdout(junit(verdict) if options.format == "junit" else text)
-    return code
+        return []
+    if options.accept:
+        return [f"next: commit {store.ACCEPTED}"]
+    summary = options.output / store.SUMMARY
+    shows = f"python -m harness.table {options.output} shows every sample"
+    return [f"next: {shows}; {summary} is for the pull request"]
 
 
-def observe(options: argparse.Namespace) -> Evidence:
+def replayed(options: argparse.Namespace) -> Evidence:
+    """Return stored evidence, with overrides of its card."""
+    check_output(options.output, files_read([options.replay]), names=[store.VERDICT, store.SUMMARY])
+    evidence = store.read_evidence(options.replay)
+    card = merged_card("the stored card", [evidence.question["card"]], options.overrides)
+    evidence.question["card"] = msgspec.to_builtins(card)
+    return evidence
+
+
+def measured(options: argparse.Namespace) -> Evidence:
     """Measure every tier. The base is made before anything of head runs, in a place that head is
     not given.
     """
@@ -148,36 +124,40 @@ def observe(options: argparse.Namespace) -> Evidence:
     variants = requested_variants(options, card)
     against = against_of(options, variants)
     targets = [variant.target for variant in (*variants, against) if variant]
+    base_tiers = [tier for tier in card.tiers if tier != "identity"]
+    comparing = base_tiers and not options.no_base and not options.accept
 
     with temporary_folder() as folder:
-        head = side_of(HEAD, "the working tree", located_here(targets), folder)
-        now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
-        question = question_of(card, [variant.name for variant in variants], head)
-        log = store.new_log(options.output, now, question)
-        sampler = Sampler(card, folder, log)
-
-        with base_for(sampler, head, options, targets) as base:
-            try:
-                if base is not None:
-                    question["base"] = base.described
-                    if base.commit:
-                        question["commit"] = base.commit
-                        accepted = store.accepted_changes(store.ACCEPTED_CHANGES, base.commit)
-                        question["accepted"] = accepted
-                        root, paths = Path(base.forbidden), card_paths(options.card)
-                        question["card_change"] = changed_lines(root, base.commit, paths)
-                    log.run = structs.replace(log.run, question=question)
-                observe_tiers(sampler, head, base, variants, against, options)
-            except WrongCode as error:
-                note(sampler, TIERS, UNMEASURED, f"{NOT_TRUSTED}: {error}")
-            if changed := ", ".join(sampler.changed_files()[:3]):
-                why = f"{changed}, of the base, changed while head ran"
-                note(sampler, TIERS, UNMEASURED, f"{NOT_TRUSTED}: {why}")
+        head = side_of("head", "the working tree", located_here(targets), folder)
+        made = base_for(options, card, head, targets) if comparing else contextlib.nullcontext()
+        try:
+            with made as base:
+                question = question_of(options, card, variants, head, base)
+                log = store.new_log(options.output, now(), question)
+                if options.no_base:
+                    why = "nothing was compared: no base, because of --no-base"
+                    note(log, base_tiers, ALL, "absent", why)
+                comparisons = [compared_with(base, head, one, against) for one in variants]
+                observe_tiers(card, log, folder, comparisons)
+                if options.accept:
+                    store.accept(store.ACCEPTED, log.records())
+                    reason = f"the counts of work are in {store.ACCEPTED}"
+                    note(log, ["work"], ALL, "accepted", reason)
+        except WrongCode as error:
+            note(log, card.tiers, ALL, "unmeasured", f"the results are not trusted: {error}")
         log.finish()
 
-    evidence = evidence_of(log)
+    evidence = store.evidence_of(log)
     assert evidence is not None, "the log of a gate has its run"
     return evidence
+
+
+def requested_card(options: argparse.Namespace) -> GateCard:
+    tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
+    for tier in tiers.split(",") if tiers else ():
+        one_of("tier", tier, TIERS)
+    overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
+    return read_gate_card(options.card, overrides)
 
 
 def requested_variants(options: argparse.Namespace, card: GateCard) -> list[VariantCard]:
@@ -207,104 +187,61 @@ def against_of(options: argparse.Namespace, variants: Sequence[VariantCard]) -> 
     return VariantCard(target, target, "named by its target", tags=(EXTERNAL,))
 
 
-def question_of(card: GateCard, variants: Sequence[str], head: Side) -> GateQuestion:
-    """What the gate asks: its card, and the stored counts of work of these variants."""
+@contextlib.contextmanager
+def base_for(
+    options: argparse.Namespace, card: GateCard, head: Side, targets: Sequence[str]
+) -> Iterator[Side]:
+    """Yield the base: another variant in the same code, or the code of a commit."""
+    if options.against_variant:
+        yield replace(head, name="base", described=f"the variant {options.against_variant}")
+        return
+    with (
+        temporary_folder() as folder,
+        base_side(targets, options.against, card.build, folder, options.output) as base,
+    ):
+        yield base
+
+
+def question_of(
+    options: argparse.Namespace,
+    card: GateCard,
+    variants: Sequence[VariantCard],
+    head: Side,
+    base: Side | None,
+) -> GateQuestion:
+    """What the gate asks: its card, and what is accepted."""
     question: GateQuestion = {"card": msgspec.to_builtins(card), "head": head.described}
-    snapshot = store.read_snapshot(store.SNAPSHOT) if WORK in card.tiers else None
-    if snapshot is not None:
-        stored = snapshot.counters
-        question["snapshot"] = {name: stored[name] for name in variants if name in stored}
+    accepted = store.read_accepted(store.ACCEPTED)
+    if accepted.counts and "work" in card.tiers:
+        names = [variant.name for variant in variants]
+        stored = accepted.counts
+        question["snapshot"] = {name: stored[name] for name in names if name in stored}
+    if base is None:
+        return question
+
+    question["base"] = base.described
+    if base.commit:
+        question["commit"] = base.commit
+        changes = [change for of, change in accepted.changes if base.commit.startswith(of)]
+        question["accepted"] = changes
+        paths = card_paths(options.card)
+        question["card_change"] = changed_lines(Path(base.forbidden), base.commit, paths)
     return question
 
 
-def observe_tiers(
-    sampler: Sampler,
-    head: Side,
-    base: Side | None,
-    variants: Sequence[VariantCard],
-    against: VariantCard | None,
-    options: argparse.Namespace,
-) -> None:
-    """Measure what the card's tiers need."""
-    card = sampler.card
-    if {IDENTITY, WORK} & set(card.tiers):
-        observe_counts(sampler, head, variants)
-    if options.accept and not sampler.changed_files():
-        evidence = evidence_of(sampler.log)
-        store.accept(store.SNAPSHOT, evidence.of(IDENTITY) if evidence else [])
-        sampler.note(WORK, ALL, ACCEPTED, "the counts of work are in the snapshot")
-    if base is None:
-        return
-
-    comparisons = []
-    for variant in variants:
-        comparison = arms_of(variant, head, base, against)
-        if has_trainer(base, comparison.base.variant.target):
-            comparisons.append(comparison)
-            continue
-        for tier in set(COMPARED) & set(card.tiers):
-            sampler.note(tier, comparison.name, ABSENT, f"{comparison.name}, {tier}: {NEW}")
-    if WORK in card.tiers:
-        observe_instructions(sampler, comparisons)
-    if TIME in card.tiers:
-        with timing():
-            observe_times(sampler, comparisons)
-
-
-def requested_card(options: argparse.Namespace) -> GateCard:
-    tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
-    for tier in tiers.split(",") if tiers else ():
-        one_of("tier", tier, TIERS)
-    overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
-    return read_gate_card(options.card, overrides)
-
-
-@contextlib.contextmanager
-def base_for(
-    sampler: Sampler,
-    head: Side,
-    options: argparse.Namespace,
-    targets: Sequence[str],
-) -> Iterator[Side | None]:
-    """Yield the base, if a tier needs it and there is one; else the evidence says why not."""
-    if options.no_base:
-        note(sampler, COMPARED, ABSENT, "nothing was compared: no base, because of --no-base")
-        yield None
-    elif options.accept or not set(COMPARED) & set(sampler.card.tiers):
-        yield None
-    elif options.against_variant:
-        yield replace(head, name=BASE, described=f"the variant {options.against_variant}")
-    else:
-        against = [options.against] if options.against else MAIN_BRANCHES
-        try:
-            with (
-                temporary_folder() as folder,
-                base_side(targets, against, sampler.card.build, folder, options.output) as base,
-            ):
-                sampler.freeze(folder)
-                yield base
-        except NoBase as reason:
-            note(sampler, COMPARED, UNMEASURED, f"nothing was compared: {reason}")
-            yield None
-
-
-def note(sampler: Sampler, tiers: Sequence[str], state: str, reason: str) -> None:
-    """Note why whole tiers are without a result."""
-    for tier in sampler.card.tiers:
-        if tier in tiers:
-            sampler.note(tier, ALL, state, reason)
-
-
-def arms_of(card: VariantCard, head: Side, base: Side, against: VariantCard | None) -> Arms:
+def compared_with(
+    base: Side | None, head: Side, variant: VariantCard, against: VariantCard | None
+) -> Compared:
     """Return what a variant is compared with: another one, or itself with the parameters that
     base's checkout has.
     """
     if against is not None:
-        return Arms(f"{card.name} against {against.name}", Arm(base, against), Arm(head, card))
-    of_base = (
-        registry.variant_at(Path(folder, "conf"), card.name) for folder in base.import_folders
-    )
-    return Arms(card.name, Arm(base, next(filter(None, of_base), card)), Arm(head, card))
+        return Compared(f"{variant.name} against {against.name}", base, against, head, variant)
+    for folder in base.import_folders if base else ():
+        of_base = registry.variant_at(Path(folder, "conf"), variant.name)
+        if of_base is not None:
+            return Compared(variant.name, base, of_base, head, variant)
+    return Compared(variant.name, base, variant, head, variant)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -348,9 +285,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="measure only what needs no base, as for a first commit",
     )
-    mode(
-        "--accept", action="store_true", help="write the measured counts of work into the snapshot"
-    )
+    mode("--accept", action="store_true", help="accept the measured counts of work")
     mode(
         "--replay", type=Path, metavar="FILE", help="judge stored samples again, without measuring"
     )

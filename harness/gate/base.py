@@ -3,8 +3,8 @@
 Both sides are measured by the same harness; they differ in the packages that the trainers are in.
 Each side has a folder of links to its packages, which comes first wherever Python looks. The base
 of a change is the commit it departs from, checked out beside the working tree. Its compiled modules
-are reused from there if no compiled source changed, otherwise built. The base is made before
-anything of head runs, and compared with itself afterwards.
+are copied from there if nothing that they are built from changed, otherwise built. The base is made
+before anything of head runs, and compared with itself afterwards.
 """
 
 from __future__ import annotations
@@ -13,32 +13,34 @@ import contextlib
 import importlib.util
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 
-from harness.common.errors import Refusal
-from harness.gate.compiled import DOCUMENTS, provide_compiled
-from harness.gate.evidence import BASE
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.progress import bar
 from harness.measure.machine import git
 from harness.measure.process import PACKAGES
 from harness.runs.cells import Side
+from harness.runs.resume import WrongCode
 
 UNCOMMITTED = ("not a git repository", "did not match any file")
 """What git says of code that no repository has."""
 OURS = ("harness", "variants")  # what every measured process imports: the worker, and the contract
 MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 """The base is where HEAD departs from the first of these that git has."""
-NO_BASE_HINT = "pass --no-base if that is intended"
+UNSHALLOW = "git fetch --unshallow"
 DYNAMIC = r"import \*|__getattr__|globals\(|setattr\("
 """In a module whose functions may have names that it does not spell."""
-
-
-class NoBase(Exception):
-    """There is nothing to compare with; the message says why, and what to do."""
+DOCUMENTS = (".md", ".rst", "results/accepted.txt")
+BUILD_FILES = ("setup.py", "pyproject.toml")
+RUN = re.compile(r"^\s*(?:from|import)\b[^(\n]*(?:\([^)]*\))?|\w+\.py\b", re.MULTILINE)
+"""What a Python file imports, and the scripts that it names."""
 
 
 def side_of(
@@ -49,10 +51,8 @@ def side_of(
     """
     folder = folder / name
     folder.mkdir(parents=True)
-    for package, path in {
-        **{package: Path(PACKAGES, package) for package in OURS},
-        **links,
-    }.items():
+    ours = {package: Path(PACKAGES, package) for package in OURS}
+    for package, path in {**ours, **links}.items():
         suffix = "" if path.is_dir() else "".join(path.suffixes)
         (folder / f"{package}{suffix}").symlink_to(path)
     import_folders = (str(folder), *dict.fromkeys(str(path.parent) for path in links.values()))
@@ -66,33 +66,7 @@ def side_of(
     return Side(name, described, import_folders, variables)
 
 
-def located_here(targets: Sequence[str]) -> dict[str, Path]:
-    """Return where the current folder or this process has the packages or modules of these
-    targets.
-    """
-    paths = located_in([os.getcwd(), *sys.path, PACKAGES], targets)  # noqa: PTH109
-    for package in packages_of(targets):
-        if package not in paths and (spec := importlib.util.find_spec(package)) is not None:
-            paths[package] = path_of(spec)
-    return paths
-
-
-def packages_of(targets: Sequence[str]) -> list[str]:
-    """Return the packages or modules of these targets, in order."""
-    return sorted({target.partition(":")[0].partition(".")[0] for target in targets})
-
-
-def located_in(folders: Iterable[str | Path], targets: Sequence[str]) -> dict[str, Path]:
-    """Return where the packages or modules of these targets are in some folders, without those
-    that are in none: a change may rename them.
-    """
-    paths = {}
-    places = tuple(dict.fromkeys(map(str, folders)))
-    for package in packages_of(targets):
-        spec = located(package, places)
-        if spec is not None:
-            paths[package] = path_of(spec)
-    return paths
+# Where packages are
 
 
 def located(module: str, folders: Sequence[str]) -> ModuleSpec | None:
@@ -113,6 +87,41 @@ def path_of(spec: ModuleSpec) -> Path:
     return Path([*(spec.submodule_search_locations or []), str(spec.origin)][0]).resolve()
 
 
+def packages_of(targets: Sequence[str]) -> list[str]:
+    """Return the packages or modules of these targets, in order."""
+    return sorted({target.partition(":")[0].partition(".")[0] for target in targets})
+
+
+def located_here(targets: Sequence[str]) -> dict[str, Path]:
+    """Return where the current folder or this process has the packages of these targets."""
+    return found_paths(packages_of(targets), [os.getcwd(), *sys.path, PACKAGES])  # noqa: PTH109
+
+
+def found_paths(packages: Iterable[str], folders: Sequence[str] = ()) -> dict[str, Path]:
+    """Return where packages or modules are, in these folders or where this process would import them
+    from, without those that are nowhere.
+    """
+    paths = {}
+    for package in packages:
+        with contextlib.suppress(ImportError, ValueError):
+            spec = located(package, folders) or importlib.util.find_spec(package)
+            if spec is not None:
+                paths[package] = path_of(spec)
+    return paths
+
+
+def packages_beside(root: Path) -> dict[str, Path]:
+    """Return the packages and modules of a repository that this process would import from there;
+    never our harness, which measures both sides.
+    """
+    files = python_files(root)
+    packages = {file.parent for file in files if file.name == "__init__.py"}
+    tops = {package.name for package in packages if package.parent not in packages}
+    tops |= {file.stem for file in files if file.parent not in packages}
+    found = found_paths(tops - {"harness", "setup", "conftest"})
+    return {name: path for name, path in found.items() if path.is_relative_to(root)}
+
+
 def has_trainer(side: Side, target: str) -> bool:
     """Whether a side has the module of a trainer, and its function by the name."""
     module, _, function = target.partition(":")
@@ -124,14 +133,18 @@ def has_trainer(side: Side, target: str) -> bool:
     return source.suffix != ".py" or bool(is_named.search(source.read_text(errors="replace")))
 
 
+# The base
+
+
 @contextlib.contextmanager
 def base_side(
-    targets: Sequence[str], against: Sequence[str], build: str, folder: Path, output: Path
+    targets: Sequence[str], against: str | None, build: str, folder: Path, output: Path
 ) -> Iterator[Side]:
     """Yield the targets' code where the working tree departs from the base; `output` is where the
     gate itself writes.
 
-    Raises NoBase if the commit does not exist, and Refusal if it cannot be checked out or built.
+    Raises Refusal if there is none or it cannot be built, and WrongCode if it was changed
+    meanwhile.
     """
     packages = located_here(targets)
     root = repository_of(packages)
@@ -144,21 +157,33 @@ def base_side(
     try:
         changed = tuple(changed_files(root, commit, output))
         provide_compiled(root, checkout, changed, build, list(packages.values()))
+        folders = [str((checkout / path.relative_to(root)).parent) for path in packages.values()]
         links = {}
-        for package, path in packages.items():
-            of_base = checkout / path.relative_to(root)
-            if of_base.exists():
-                links[package] = of_base
-        folders = [(checkout / path.relative_to(root)).parent for path in packages.values()]
-        links = {**located_in(folders, targets), **links}
+        for package in sorted({*packages, *packages_of(targets)}):  # a change may rename them
+            spec = located(package, folders)
+            if spec is not None:
+                links[package] = path_of(spec)
         # What does not parse fails at its import and not here.
         compile_all = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
         subprocess.run(compile_all, capture_output=True, check=False)
-        side = side_of(BASE, described, links, folder, checkout)
+        side = side_of("base", described, links, folder, checkout)
+        before = file_states(folder)
         yield replace(side, commit=commit, forbidden=str(root), changed=changed)
+
+        altered = dict(before.items() ^ file_states(folder).items())
+        if altered:
+            names = ", ".join(sorted(altered)[:3])
+            raise WrongCode(f"{names}, of the base, changed while head ran; read what head does")
     finally:
         with contextlib.suppress(Refusal):
             git(root, "worktree", "remove", "--force", str(checkout))
+
+
+def file_states(top: Path) -> dict[str, int]:
+    """Return when every file below a folder changed last, by the kernel's time, which cannot be set
+    back.
+    """
+    return {str(path.relative_to(top)): path.lstat().st_ctime_ns for path in top.rglob("*")}
 
 
 def changed_files(root: Path, commit: str, output: Path) -> list[str]:
@@ -178,63 +203,38 @@ def changed_lines(root: Path, commit: str, paths: Sequence[Path]) -> str:
     """
     ours = [str(path.resolve()) for path in paths if path.resolve().is_relative_to(root)]
     lines = git(root, "diff", "-U0", commit, "--", *ours).splitlines() if ours else []
-    changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    changed = [line for line in lines if re.match(r"[-+](?!--|\+\+)", line)]
     return " ".join(" ".join(changed).split())
 
 
 def repository_of(packages: Mapping[str, Path]) -> Path:
-    """Return the root of the one repository that has all packages. Raises NoBase if there is
+    """Return the root of the one repository that has all packages. Raises Refusal if there is
     none.
     """
     paths = list(map(str, packages.values()))
     try:
         root = git(Path(paths[0]).parent, "rev-parse", "--show-toplevel")
         git(Path(root), "ls-files", "--error-unmatch", *paths)
-    except FileNotFoundError as error:
-        raise NoBase(f"git is not installed; install it, or {NO_BASE_HINT}") from error
     except Refusal as error:
-        if not any(words in str(error) for words in UNCOMMITTED):
-            raise NoBase(str(error)) from error
-        raise NoBase(
-            f"git has no repository with {' and '.join(paths)}; commit it, or {NO_BASE_HINT}"
-        ) from error
+        if any(words in str(error) for words in UNCOMMITTED):
+            where = " and ".join(paths)
+            raise no_base(f"git has no repository with {where}; commit it") from error
+        raise
     return Path(root).resolve()
 
 
-def packages_beside(root: Path) -> dict[str, Path]:
-    """Return the packages and modules of a repository that this process would import from there,
-    an editable install among them; never our harness, which measures both sides.
+def departure(root: Path, against: str | None = None) -> tuple[str, str]:
+    """Return the merge base with a commit, else with the first of the main branches that git has, or
+    the commit before HEAD if that is HEAD.
     """
-    files = [Path(name) for name in git(root, "ls-files", "-z", "*.py").split("\0") if name]
-    packages = {file.parent for file in files if file.name == "__init__.py"}
-    tops = {package.name for package in packages if package.parent not in packages}
-    tops |= {file.stem for file in files if file.parent not in packages}
-
-    found = {}
-    for name in tops - {"harness", "setup", "conftest"}:
-        with contextlib.suppress(ImportError, ValueError):
-            spec = importlib.util.find_spec(name)
-            if spec is not None and path_of(spec).is_relative_to(root):
-                found[name] = path_of(spec)
-    return found
-
-
-def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:
-    """Return the merge base with the first of these names that git has, or the commit before HEAD
-    if that is HEAD.
-    """
-    name = next((name for name in against if commit_of(root, name)), None)
+    names = [against] if against else MAIN_BRANCHES
+    name = next((name for name in names if commit_of(root, name)), None)
     if name is None:
-        raise NoBase(
-            f"git has none of {', '.join(against)}; fetch it, use --against COMMIT, or {NO_BASE_HINT}"
-        )
-
+        raise no_base(f"git has none of {', '.join(names)}; fetch it, use --against COMMIT")
     try:
         commit = git(root, "merge-base", "HEAD", name)
     except Refusal as error:
-        raise NoBase(
-            f"HEAD and {name} have no common commit in this clone; run git fetch --unshallow"
-        ) from error
+        raise no_base(f"HEAD and {name} have no common commit; run {UNSHALLOW}") from error
 
     if commit != commit_of(root, "HEAD"):
         return commit, f"{commit[:12]} (where HEAD departs from {name})"
@@ -242,9 +242,7 @@ def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:
         return commit, f"{commit[:12]} (HEAD)"
     if before := commit_of(root, "HEAD^"):
         return before, f"{before[:12]} (the commit before HEAD)"
-    raise NoBase(
-        f"HEAD is the first commit here; {NO_BASE_HINT}, or run git fetch --unshallow in a shallow clone"
-    )
+    raise no_base(f"HEAD is the first commit here; in a shallow clone run {UNSHALLOW}")
 
 
 def commit_of(root: Path, name: str) -> str:
@@ -254,8 +252,91 @@ def commit_of(root: Path, name: str) -> str:
     return ""
 
 
-def file_states(top: Path) -> dict[str, int]:
-    """Return when every file below a folder changed last, by the kernel's time, which cannot be set
-    back.
+def no_base(reason: str) -> Refusal:
+    return Refusal(f"{reason}, or pass --no-base to compare nothing", UNMEASURED)
+
+
+# Its compiled modules
+
+
+def provide_compiled(
+    root: Path, checkout: Path, changed: Sequence[str], build: str, packages: Sequence[Path]
+) -> None:
+    """Copy the compiled modules of these packages into the checkout; build them there if any changed
+    file but plain Python of the packages, which no build reads, may have changed them.
     """
-    return {str(path.relative_to(top)): path.lstat().st_ctime_ns for path in top.rglob("*")}
+    files = [file for path in packages for file in (path, *path.rglob("*"))]
+    modules = [file for file in files if file.name.endswith(tuple(EXTENSION_SUFFIXES))]
+    for module in modules:
+        source = module.with_name(module.name.partition(".")[0] + ".pyx")
+        if source.is_file() and source.stat().st_mtime > module.stat().st_mtime:
+            raise Refusal(
+                f"{source.name} is newer than its compiled module; run pip install -e .", UNMEASURED
+            )
+
+    projects = sorted({project_of(root, module) for module in modules})
+    plain = {file for file in files if file.suffix == ".py"} - read_by_build(root, projects)
+    if modules and not {root / name for name in changed} <= {*plain, *modules}:
+        for project in projects:
+            build_base(checkout / project.relative_to(root), build)
+        return
+
+    for module in modules:
+        target = checkout / module.relative_to(root)
+        if not target.exists():  # else it is committed
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(module, target)
+
+
+def project_of(root: Path, module: Path) -> Path:
+    """Return the innermost folder above a module that has a build file; else the root."""
+    for folder in module.parents:
+        if folder == root or any((folder / name).is_file() for name in BUILD_FILES):
+            return folder
+    return root
+
+
+def python_files(root: Path) -> list[Path]:
+    """Return the Python files of a repository, new ones among them."""
+    names = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py")
+    return [root / name for name in names.split("\0") if name]
+
+
+def read_by_build(root: Path, projects: Iterable[Path]) -> set[Path]:
+    """Return the Python files that build files name, and what they import or run, one through
+    another.
+    """
+    by_name: dict[str, list[Path]] = {}
+    for file in python_files(root):
+        name = file.parent.name if file.stem == "__init__" else file.stem
+        by_name.setdefault(name, []).append(file)
+
+    named, run = set[Path](), set[Path]()
+    waiting = [project / name for project in projects for name in BUILD_FILES]
+    while waiting:
+        file = waiting.pop()
+        if file in run or not file.is_file():
+            continue
+        run.add(file)
+        text = file.read_text(errors="replace")
+        for name in re.findall(r"\w+", " ".join(RUN.findall(text))):
+            waiting += by_name.get(name, ())
+        for name in re.findall(r"\w+", text) if file.name in BUILD_FILES else ():
+            named |= set(by_name.get(name, ()))
+    return named | run
+
+
+def build_base(checkout: Path, build: str) -> None:
+    """Build what is compiled. Raises Refusal with the last line of what failed."""
+    command = [part.replace("{python}", sys.executable) for part in shlex.split(build)]
+    with bar("building the base", 0, "modules"):
+        built = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+
+    if built.returncode != 0:
+        output = (built.stderr or built.stdout).strip()
+        reason = output.rpartition("\n")[2] or "without a message"
+        raise Refusal(
+            f"cannot build the base with build={build!r} ({reason}); "
+            f"run {sys.executable} -m pip install for what its pyproject.toml requires",
+            UNMEASURED,
+        )

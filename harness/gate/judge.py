@@ -7,55 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import get_args
 
 from harness.common import errors
 from harness.common.units import bytes_text, count_text, counted_text, share_text
-from harness.gate.card import TIERS, GateCard, stored_card
-from harness.gate.evidence import (
-    ABSENT,
-    ACCEPTED,
-    ACCEPTED_CHANGES,
-    ALL,
-    BASE,
-    DRIFT,
-    HEAD,
-    IDENTITY,
-    INCONCLUSIVE,
-    MISMATCH,
-    PASS,
-    REGRESSION,
-    TIME,
-    UNMEASURED,
-    WORK,
-    Counts,
-    Evidence,
-    gated,
-    paired_blocks,
-)
-from harness.gate.rule import ESCALATE, Decision, decide, is_larger, split
+from harness.gate import evidence as store
+from harness.gate.card import TIERS, GateCard, merged_card
+from harness.gate.evidence import ALL, Counts, Evidence, by_comparison, gated, paired_blocks
+from harness.gate.rule import Decision, decide
 from harness.proof import IDENTICAL, PROVED, WRONG
 from harness.records.file import Record
-from harness.records.schema import GateQuestion
+from harness.records.schema import GateQuestion, State, Tier
 
-HEADINGS = {
-    MISMATCH: "wrong merges",
-    DRIFT: "counts of work changed",
-    REGRESSION: "regression",
-    UNMEASURED: "could not measure",
-    INCONCLUSIVE: "inconclusive",
-    ABSENT: "measured nothing",
-    ACCEPTED: "accepted",
-    PASS: "passed",
-}
-"""The gravest first."""
-STATES = tuple(HEADINGS)
-CODES = {
-    MISMATCH: errors.MISMATCH,
-    DRIFT: errors.MISMATCH,
-    REGRESSION: errors.REGRESSION,
-    ACCEPTED: errors.OK,
-    PASS: errors.OK,
+STATES: tuple[State, ...] = get_args(State)
+CODES: dict[State, int] = {
+    "mismatch": errors.MISMATCH,
+    "drift": errors.MISMATCH,
+    "regression": errors.REGRESSION,
+    "accepted": errors.OK,
+    "pass": errors.OK,
 }
 TREATED = {"pass": errors.OK, "fail": errors.REGRESSION, "neutral": errors.INCONCLUSIVE}
 SAME_CODE = "the same code in base and head"
@@ -65,20 +35,23 @@ MEASURED = ("ok", "mismatch")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked, of a variant and perhaps of a corpus."""
+    """One thing that was checked, of a variant and perhaps of a corpus, and why it is as it is."""
 
-    tier: str
-    state: str
+    tier: Tier | None
+    state: State
     variant: str
-    message: str
+    reason: str
     corpus: str | None = None
-    details: Mapping[str, Any] | None = None
+    decision: Decision | None = None
     advice: str = ""
 
     @property
-    def reason(self) -> str:
-        """The message without its subject."""
-        return self.message.partition(": ")[2] or self.message
+    def message(self) -> str:
+        """The reason with its subject."""
+        if self.variant == ALL:
+            return self.reason
+        subject = f"{self.variant} on {self.corpus}" if self.corpus else self.variant
+        return f"{subject}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -87,20 +60,20 @@ class GateVerdict:
 
     findings: Sequence[Finding]
 
-    def state(self, tier: str | None = None) -> str:
+    def state(self, tier: Tier | None = None) -> State:
         """The gravest state of a tier, or of all; absent if there is no other finding."""
         states = {finding.state for finding in self.findings if tier in (None, finding.tier)}
-        return next((state for state in STATES if state in states - {ABSENT}), ABSENT)
+        return next((state for state in STATES if state in states - {"absent"}), "absent")
 
     def exit_code(self, treat_inconclusive: str = "neutral") -> int:
         """Return the command's exit code; it is never 0 if nothing was measured."""
-        return {**CODES, INCONCLUSIVE: TREATED[treat_inconclusive]}.get(
-            self.state(), errors.UNMEASURED
-        )
+        if self.state() == "inconclusive":
+            return TREATED[treat_inconclusive]
+        return CODES.get(self.state(), errors.UNMEASURED)
 
-    def tiers(self) -> dict[str, list[str]]:
+    def tiers(self) -> dict[Tier, list[State]]:
         """Return the states of each tier that has findings: of variants, if it has any of them."""
-        found: dict[str, list[str]] = {}
+        found: dict[Tier, list[State]] = {}
         for tier in TIERS:
             findings = [finding for finding in self.findings if finding.tier == tier]
             of_variants = [finding for finding in findings if finding.variant != ALL]
@@ -111,80 +84,69 @@ class GateVerdict:
 
 def judge(evidence: Evidence) -> GateVerdict:
     """Return the verdict that follows from the evidence."""
-    card = stored_card(evidence.question["card"])
+    question = evidence.question
+    card = merged_card("the stored card", [question["card"]])
     findings = list(counted_findings(card, evidence))
-    for name, records in evidence.compared(WORK).items():
+    for name, records in by_comparison(evidence.of("work")).items():
         findings.append(instructions_finding(card, name, records))
-    for name, records in evidence.compared(TIME).items():
+    for name, records in by_comparison(evidence.of("time")).items():
         findings.append(time_finding(card, name, records))
     for note in evidence.notes:
-        if note.state != ACCEPTED:
-            findings.append(Finding(note.tier, note.state, note.variant, note.reason))
+        findings.append(Finding(note.tier, note.state, note.variant, note.reason))
 
     for tier in card.tiers:
         findings += list(tier_not_measured(tier, findings))
-    if change := evidence.question.get("card_change"):
-        message = f"the change edits the card of its own gate: {change}"
-        findings.append(Finding("card", ABSENT, ALL, message))
-    findings = [with_acceptance(finding, evidence.question) for finding in findings]
+    if change := question.get("card_change"):
+        reason = f"the change edits the card of its own gate: {change}"
+        findings.append(Finding(None, "absent", ALL, reason))
+    findings = [with_acceptance(finding, question) for finding in findings]
     return GateVerdict(sorted(findings, key=lambda finding: STATES.index(finding.state)))
 
 
 def with_acceptance(finding: Finding, question: GateQuestion) -> Finding:
-    """Return a finding as accepted if a line says so, else with that line."""
-    if finding.state not in (REGRESSION, DRIFT) or "commit" not in question:
+    """Return a regression as accepted if a line says so, else with that line."""
+    if finding.state != "regression" or "commit" not in question:
         return finding
 
-    variant = finding.variant.partition(" against ")[0]
     for change in question.get("accepted", []):
-        if (change["variant"], change["tier"]) == (variant, finding.tier):
-            message = f"{finding.message}; accepted: {change['reason']}"
-            return replace(finding, state=ACCEPTED, message=message)
-    if finding.state == DRIFT:
-        return finding  # the snapshot accepts it
-    line = f"{question['commit'][:12]} {variant} {finding.tier} REASON"
-    return replace(finding, advice=f"if that is on purpose, commit in {ACCEPTED_CHANGES}: {line}")
+        if (change["variant"], change["tier"]) == (finding.variant, finding.tier):
+            reason = f"{finding.reason}; accepted: {change['reason']}"
+            return replace(finding, state="accepted", reason=reason)
+    line = f"{question['commit'][:12]} {finding.variant} {finding.tier} REASON"
+    return replace(finding, advice=f"if that is on purpose, commit in {store.ACCEPTED}: {line}")
+
+
+def tier_not_measured(tier: Tier, findings: Sequence[Finding]) -> Iterator[Finding]:
+    """A finding of a requested tier without a result; that a trainer is new is one."""
+    of_tier = [finding for finding in findings if finding.tier == tier]
+    for finding in of_tier:
+        if finding.state != "absent" or finding.variant == ALL or finding.reason == NEW:
+            return
+
+    failed = [finding for finding in findings if finding.state in ("mismatch", "unmeasured")]
+    causes = [finding.message for finding in of_tier + failed]
+    why = [*causes, "the card has no corpus for these variants"][0]
+    more = f" (and {count_text(len(of_tier) - 1)} more)" if len(of_tier) > 1 else ""
+    yield Finding(tier, "unmeasured", ALL, f"{tier} was not measured: {why}{more}")
+
+
+# Merges, and counts of work
 
 
 def counted_findings(card: GateCard, evidence: Evidence) -> Iterator[Finding]:
     """What the merges and the counts of work of each variant on each corpus show."""
-    records = evidence.of(IDENTITY)
+    records = evidence.of("identity")
     able = {record.cell.variant for record in records if record.status != "skipped"}
-    accepted = any(note.state == ACCEPTED for note in evidence.notes)
+    accepted = any(note.state == "accepted" for note in evidence.notes)
     snapshot = evidence.question.get("snapshot")
 
     for record in records:
         is_elsewhere = record.status == "skipped" and record.cell.variant in able
-        if IDENTITY in card.tiers and not is_elsewhere:  # else it has corpora that suit it
+        if "identity" in card.tiers and not is_elsewhere:  # else it has corpora that suit it
             yield merges_finding(record, card.known_wrong.get(str(record.cell.variant)))
     for record in records:
-        if WORK in card.tiers and record.status in MEASURED:
-            yield from tally_findings(record, snapshot, accepted)
-
-
-def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """A finding of a requested tier without a result; that a trainer is new is one if anything else
-    was measured.
-    """
-    of_tier = [finding for finding in findings if finding.tier == tier]
-    if any(finding.state != ABSENT or finding.variant == ALL for finding in of_tier):
-        return
-
-    # evidence of earlier versions has what is the same as absent
-    has_no_other = any(finding.reason in (SAME_CODE, NEW) for finding in of_tier)
-    if has_no_other and any(finding.state != ABSENT for finding in findings):
-        yield Finding(tier, ABSENT, ALL, f"{tier} was not measured")
-        return
-
-    failed = [finding for finding in findings if finding.state in (MISMATCH, UNMEASURED)]
-    why = "the card has no corpus for these variants"
-    if failed:
-        why = "wrong merges" if failed[0].state == MISMATCH else "no run succeeded"
-    if of_tier:
-        why = of_tier[0].message
-    if len(of_tier) > 1:
-        why += f" (and {count_text(len(of_tier) - 1)} more)"
-    yield Finding(tier, UNMEASURED, ALL, f"{tier} was not measured: {why}")
+        if "work" in card.tiers and record.status in MEASURED:
+            yield tally_finding(record, snapshot, accepted)
 
 
 def merges_finding(record: Record, known_wrong: str | None = None) -> Finding:
@@ -193,53 +155,51 @@ def merges_finding(record: Record, known_wrong: str | None = None) -> Finding:
     """
     identity, status, reason = record.identity, record.status, record.measurement.reason
     if status == "skipped":
-        state, message = ABSENT, reason
-    elif status not in MEASURED or identity is None:
-        state, message = UNMEASURED, f"{status}: {reason}"
-    elif identity.kind == WRONG and known_wrong is not None:
-        state, message = ABSENT, f"wrong merges, as the card knows: {known_wrong}"
-    elif identity.kind == WRONG:
-        state, message = MISMATCH, identity.reason
-    elif identity.kind not in PROVED:
-        state, message = UNMEASURED, f"unproved, {identity.reason or reason}"
-    else:
-        state, message = PASS, f"{count_text(record.measurement.merges or 0)} merges are right"
-    return finding_on_corpus(IDENTITY, state, record, f": {message}")
+        return finding_on_corpus("identity", "absent", record, reason)
+    if status not in MEASURED or identity is None:
+        return finding_on_corpus("identity", "unmeasured", record, f"{status}: {reason}")
+    if identity.kind == WRONG and known_wrong is not None:
+        known = f"wrong merges, as the card knows: {known_wrong}"
+        return finding_on_corpus("identity", "absent", record, known)
+    if identity.kind == WRONG:
+        return finding_on_corpus("identity", "mismatch", record, identity.reason)
+    if identity.kind not in PROVED:
+        doubt = f"unproved, {identity.reason or reason}"
+        return finding_on_corpus("identity", "unmeasured", record, doubt)
+    merges = count_text(record.measurement.merges or 0)
+    return finding_on_corpus("identity", "pass", record, f"{merges} merges are right")
 
 
-def finding_on_corpus(tier: str, state: str, record: Record, message: str) -> Finding:
-    variant, corpus = str(record.cell.variant), gated(record)["corpus"]
-    return Finding(tier, state, variant, f"{variant} on {corpus}{message}", corpus)
+def finding_on_corpus(tier: Tier, state: State, record: Record, reason: str | None) -> Finding:
+    return Finding(tier, state, str(record.cell.variant), f"{reason}", gated(record)["corpus"])
 
 
-def tally_findings(
+def tally_finding(
     record: Record, snapshot: Mapping[str, Mapping[str, Counts]] | None, accepted: bool
-) -> Iterator[Finding]:
-    """One variant's counts of work on one corpus against the snapshot."""
+) -> Finding:
+    """One variant's counts of work on one corpus against the accepted ones."""
     counted = record.measurement.tallies or {}
     stored = (snapshot or {}).get(str(record.cell.variant), {})
-    expected = stored.get(gated(record)["corpus"])
-    if expected is None and not counted:
-        found = [(ABSENT, ": the trainer counts nothing of its work", "")]
-    elif expected is None and snapshot is not None:
-        found = [(DRIFT, ": not in the snapshot of counts of work", "adds it")]
-    elif expected is None:
-        found = [(ABSENT, ": no snapshot of counts of work", "writes one")]
-    elif counted == expected:
-        counts = counted_text(len(counted), "count")
-        found = [(PASS, f": {counts} of work as in the snapshot", "")]
-    else:
-        found = []
-        for tally in sorted({*expected, *counted}):
-            before, after = expected.get(tally), counted.get(tally)
-            if before != after:
-                found.append((DRIFT, f", {tally}: {change_text(before, after)}", "accepts it"))
+    expected = stored.get(gated(record)["corpus"], {})
+    if not counted and not expected:
+        nothing = "the trainer counts nothing of its work"
+        return finding_on_corpus("work", "absent", record, nothing)
+    if counted == expected:
+        fact = f"{counted_text(len(counted), 'count')} of work as accepted"
+        return finding_on_corpus("work", "pass", record, fact)
 
-    for state, fact, accepting in found:
-        advice = f"; --accept {accepting}" if accepting else ""
-        if accepted and accepting:
-            state, advice = PASS, f"; {ACCEPTED}"
-        yield finding_on_corpus(WORK, state, record, fact + advice)
+    changes = []
+    for name in sorted({*expected, *counted}):
+        before, after = expected.get(name), counted.get(name)
+        if before != after:
+            changes.append(f"{name} {change_text(before, after)}")
+    fact = ", ".join(changes)
+    if accepted:
+        return finding_on_corpus("work", "accepted", record, fact)
+    if snapshot is None:
+        none = "no counts of work are accepted yet; --accept writes them"
+        return finding_on_corpus("work", "absent", record, none)
+    return finding_on_corpus("work", "drift", record, f"{fact}; --accept accepts that")
 
 
 def change_text(before: int | None, after: int | None) -> str:
@@ -247,42 +207,41 @@ def change_text(before: int | None, after: int | None) -> str:
     >>> change_text(1000, 1100), change_text(None, 5), change_text(0, 5)
     ('1,000 -> 1,100 (+10.0 %)', 'none -> 5', '0 -> 5')
     """
-    sides = " -> ".join(
-        "none" if number is None else count_text(number) for number in (before, after)
-    )
-    return f"{sides} ({signed(after / before - 1)})" if before and after is not None else sides
+    sides = ["none" if number is None else count_text(number) for number in (before, after)]
+    change = f" ({signed(after / before - 1)})" if before and after is not None else ""
+    return " -> ".join(sides) + change
 
 
-def failure_of(records: Sequence[Record]) -> tuple[str, str, str] | None:
-    """The state that follows from the first of these that failed, its side, and how it failed; a
-    base that fails, or what cannot run here, is only absent.
+# Head against base
+
+
+def failure_of(tier: Tier, name: str, records: Sequence[Record]) -> Finding | None:
+    """What follows from the first of these that failed; a base that fails, or what cannot run here,
+    is only absent.
     """
     for record in records:
         if record.status not in MEASURED:
             side = gated(record)["side"]
-            absent = record.status == "skipped" or side != HEAD
-            what = f"was {record.status}: {record.measurement.reason}"
-            return ABSENT if absent else UNMEASURED, side, what
+            is_absent = record.status == "skipped" or side != "head"
+            reason = f"{side} was {record.status}: {record.measurement.reason}"
+            return Finding(tier, "absent" if is_absent else "unmeasured", name, reason)
     return None
 
 
 def instructions_finding(card: GateCard, name: str, records: Sequence[Record]) -> Finding:
-    """Instructions of head against those of base, each counted in the same layouts of memory."""
-    if failure := failure_of(records):
-        state, side, what = failure
-        return Finding(WORK, state, name, f"{name}, instructions: {side} {what}")
+    """Instructions of head against those of base, each counted in the same layouts of memory: head
+    takes more if its minimum is above base's maximum.
+    """
+    if failure := failure_of("work", name, records):
+        return failure
 
-    base, head = instructions_of(records, BASE), instructions_of(records, HEAD)
-    before, after, layouts = max(base), min(head), len(head)
-    share, most = relative_increase(base, head), card.instructions.max_increase
-    change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
-    ranges = (
-        f", the maximum of base and the minimum of head in {layouts} layouts of memory"
-        if layouts > 1
-        else ""
-    )
-    message = f"{name}, instructions: {change}{ranges}; at most {signed(most)}"
-    return Finding(WORK, REGRESSION if share > most else PASS, name, message)
+    base, head = instructions_of(records, "base"), instructions_of(records, "head")
+    share, limit = min(head) / max(base) - 1, card.instructions.max_increase
+    reason = f"instructions {count_text(max(base))} -> {count_text(min(head))} ({signed(share, 2)})"
+    if len(head) > 1:
+        reason += f", the maximum of base and the minimum of head in {len(head)} layouts of memory"
+    reason += f"; at most {signed(limit)}"
+    return Finding("work", "regression" if share > limit else "pass", name, reason)
 
 
 def instructions_of(records: Sequence[Record], side: str) -> list[int]:
@@ -290,88 +249,62 @@ def instructions_of(records: Sequence[Record], side: str) -> list[int]:
     return [count["count"] for count in counts if count is not None]
 
 
-def relative_increase(base: Sequence[int], head: Sequence[int]) -> float:
-    """By which share head takes more than base in every layout of memory: its minimum against
-    base's maximum.
-    """
-    return min(head) / max(base) - 1
-
-
 def time_finding(card: GateCard, name: str, records: Sequence[Record]) -> Finding:
     """One variant's times, unless a sample failed or made other merges."""
     if trouble := trouble_of(name, records):
         return trouble
 
-    variant, corpus = variant_and_corpus(records)
-    subject = f"{name} on {corpus}"
-    decision = decide(card.time, *split(card.time, paired_blocks(records)))
-    state = INCONCLUSIVE if decision.state == ESCALATE else decision.state
-    effect, memory = decision.effect, decision.memory
-    if state == REGRESSION and memory is not None and is_larger(memory):
-        message = (
-            f"{subject}: {decision.why} ({signed(memory[0])}, {bytes_text(round(memory[1]))} more)"
-        )
-    elif effect is not None:
-        message = f"{subject}, {effect.clock} time: {decision.why}{effect_text(decision)}"
-    else:
-        message = f"{subject}: {decision.why}"
-
-    details = {"effect": effect, "control": decision.control, "memory": memory}
-    return Finding(TIME, state, variant, message, corpus, details)
-
-
-def variant_and_corpus(records: Sequence[Record]) -> tuple[str, str]:
-    """What a comparison is about: head's variant, on the corpus of both sides."""
-    heads = [record for record in records if gated(record)["side"] == HEAD]
-    record = [*heads, *records][0]
-    return str(record.cell.variant), gated(record)["corpus"]
+    decision = decide(card.time, paired_blocks(records))
+    state: State = "inconclusive" if decision.state == "escalate" else decision.state
+    reason = f"{decision.why}{effect_text(decision)}"
+    return Finding("time", state, name, reason, gated(records[0])["corpus"], decision)
 
 
 def trouble_of(name: str, records: Sequence[Record]) -> Finding | None:
     """Why the times of a comparison say nothing: a run failed, or its merges are not the right
     ones.
     """
-    variant, corpus = variant_and_corpus(records)
-    if failure := failure_of(records):
-        state, side, what = failure
-        message = f"{name} on {corpus}, time: {side} {what}"
-        return Finding(TIME, state, variant, message, corpus)
+    if failure := failure_of("time", name, records):
+        return failure
 
-    right, doubts = None, dict[str, None]()
-    for record in records:
-        identity = record.identity
-        if identity is not None and identity.kind == IDENTICAL:
-            right = right or record.measurement.merges_sha256
-        doubts[f"{identity.kind}, {identity.reason}" if identity else "there are none"] = None
-    if right is None:
-        message = f"{name}, time: its merges are not proved: {'; '.join(doubts)}"
-        return Finding(TIME, UNMEASURED, variant, message)
+    proved = {record.measurement.merges_sha256 for record in records if is_identical(record)}
+    if not proved:
+        identity = records[0].identity
+        doubt = f"{identity.kind}, {identity.reason}" if identity else "there are none"
+        return Finding("time", "unmeasured", name, f"its merges are not proved: {doubt}")
 
     for record in records:
-        if record.measurement.merges_sha256 != right:
+        if record.measurement.merges_sha256 not in proved:
             side, block = gated(record)["side"], record.measurement.block
-            fault = f"made other merges than the proved ones in block {block}"
-            message = f"{name} on {corpus}: {side} {fault}"
-            tier, state = (IDENTITY, MISMATCH) if side == HEAD else (TIME, ABSENT)
-            return Finding(tier, state, variant, message, corpus)
+            fault = f"{side} made other merges than the proved ones in block {block}"
+            if side != "head":
+                return finding_on_corpus("time", "absent", record, fault)
+            return finding_on_corpus("identity", "mismatch", record, fault)
     return None
 
 
+def is_identical(record: Record) -> bool:
+    return record.identity is not None and record.identity.kind == IDENTICAL
+
+
 def effect_text(decision: Decision) -> str:
-    """An effect with the interval that decided and its blocks, in brackets; nothing if no block was
-    undisturbed.
+    """What decided, in brackets: memory, or times with their interval and blocks; nothing if no
+    block was undisturbed.
     """
-    effect = decision.effect
+    effect, memory = decision.effect, decision.memory
+    if decision.state == "regression" and memory is not None and decision.is_larger:
+        return f" ({signed(memory[0])}, {bytes_text(round(memory[1]))} more)"
     if effect is None or not effect.blocks:
         return ""
-    interval = ""
+    text = f"{effect.clock} time, median {signed(effect.ratio - 1)}"
     if effect.low is not None and effect.high is not None:
-        low, high = signed(effect.low - 1), signed(effect.high - 1)
-        interval = f", with {share_text(decision.certainty)} certainty {low} to {high}"
-    slower = sum(ratio > 1 for ratio in effect.ratios)
-    left_out = f", {effect.left_out} left out as disturbed" if effect.left_out else ""
-    blocks = f"head took longer in {slower} of {effect.blocks} blocks{left_out}"
-    return f" ({signed(effect.ratio - 1)}{interval}; {blocks})"
+        ends = f"{signed(effect.low - 1)} to {signed(effect.high - 1)}"
+        text += f", {share_text(decision.certainty)} interval {ends}"
+    longer = sum(ratio > 1 for ratio in effect.ratios)
+    text += f"; head took longer in {longer} of {effect.blocks} blocks"
+    if effect.left_out:
+        text += f", {effect.left_out} left out as disturbed"
+    return f" ({text})"
 
 
 def signed(share: float, decimals: int = 1) -> str:

@@ -10,17 +10,21 @@ import msgspec
 
 from harness.common.escape import markdown_text, terminal_text
 from harness.common.units import count_text, counted_text
-from harness.gate.evidence import (
-    ABSENT,
-    ACCEPTED,
-    ALL,
-    INCONCLUSIVE,
-    PASS,
-    TIME,
-    UNMEASURED,
-    Evidence,
-)
-from harness.gate.judge import HEADINGS, SAME_CODE, STATES, GateVerdict
+from harness.gate.evidence import ALL, Evidence
+from harness.gate.judge import SAME_CODE, STATES, GateVerdict
+
+HEADINGS = {
+    "mismatch": "wrong merges",
+    "drift": "counts of work changed",
+    "regression": "regression",
+    "unmeasured": "could not measure",
+    "inconclusive": "inconclusive",
+    "absent": "measured nothing",
+    "accepted": "accepted",
+    "pass": "passed",
+}
+SIGNS = {"pass": "✅", "accepted": "✅", "inconclusive": "❔", "absent": "❔"}
+WIDTH, INDENT = 100, 13
 
 
 def lines(verdict: GateVerdict) -> list[str]:
@@ -30,56 +34,52 @@ def lines(verdict: GateVerdict) -> list[str]:
     Variants that are absent for the same reason, or unchanged, share a line. Times are shown also if
     they passed.
     """
-    passed = [finding for finding in verdict.findings if finding.state == PASS]
-    bad = [finding for finding in verdict.findings if finding.state not in (PASS, ABSENT)]
-    of_all: dict[str, str] = {}
-    alike: dict[tuple[str, str], dict[str, None]] = {}
+    headline = dict.fromkeys([f"gate: {HEADINGS[verdict.state()]}", checks_text(verdict)])
+    text = []
+    shared: dict[tuple[str, str], dict[str, None]] = {}
     for finding in verdict.findings:
         if finding.variant == ALL:
-            of_all[finding.reason] = finding.message
-        elif finding.state == ABSENT or finding.reason == SAME_CODE:
-            alike.setdefault((finding.state, finding.reason), {})[finding.variant] = None
+            headline[finding.message] = None
+        elif finding.state == "absent" or finding.reason == SAME_CODE:
+            shared.setdefault((finding.state, finding.reason), {})[finding.variant] = None
+        elif finding.state != "pass" or finding.tier == "time":
+            text.append(f"{finding.state:<{INDENT}}{finding.message}")
+        if finding.advice:
+            advice, _, line = finding.advice.partition(": ")
+            text += [f"{'':<{INDENT}}{advice}:", f"{'':<{INDENT}}{line}"]  # to copy, so it is whole
+    for (state, reason), variants in shared.items():
+        text.append(f"{state:<{INDENT}}{', '.join(variants)}: {reason}")
 
-    checks = counted_text(len(passed), "check")
-    if bad:
-        checks = f"{count_text(len(passed))} of {count_text(len(passed + bad))} checks passed"
-    text = ["; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *of_all.values()])]
-    names = {**HEADINGS, ABSENT: "not measured"}
+    names = {**HEADINGS, "absent": "not measured"}
+    tiers = []
     for tier, states in verdict.tiers().items():
         numbers = {state: states.count(state) for state in STATES if state in states}
         counts = [f"{count_text(number)} {names[state]}" for state, number in numbers.items()]
-        text.append(f"  {tier:<9}{', '.join(counts)}")
+        tiers.append(f"  {tier:<9}{', '.join(counts)}")
+    return ["; ".join(headline), *tiers, *text]
 
-    for finding in bad:
-        if finding.variant == ALL:
-            continue  # the headline has it
-        text.append(f"{finding.state:<13}{finding.message}")
-        if finding.advice:
-            advice, _, line = finding.advice.partition(": ")
-            text += [f"{'':<13}{advice}:", f"{'':<13}{line}"]  # a line to copy stays whole
-    for (state, reason), variants in alike.items():
-        text.append(f"{state:<13}{', '.join(variants)}: {reason}")
-    for finding in passed:
-        if finding.tier == TIME and finding.reason != SAME_CODE:
-            text.append(f"{PASS:<13}{finding.message}")
-    return text
+
+def checks_text(verdict: GateVerdict) -> str:
+    """Return how many checks passed."""
+    states = [finding.state for finding in verdict.findings if finding.state != "absent"]
+    passed = states.count("pass")
+    if passed == len(states):
+        return counted_text(passed, "check")
+    return f"{count_text(passed)} of {count_text(len(states))} checks passed"
 
 
 def wrapped(line: str) -> str:
     """Break a line at 100 columns; what belongs to a finding stays below it."""
-    indent = " " * 13
-    return "\n".join(
-        textwrap.wrap(
-            line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        )
-    )
+    wrapper = textwrap.TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
+    wrapper.subsequent_indent = " " * INDENT
+    return wrapper.fill(line)
 
 
 def summary_of(verdict: GateVerdict, evidence: Evidence) -> str:
     """Return the summary of a pull request: the lines of the terminal, what was compared, and
     where.
     """
-    sign = {PASS: "✅", ACCEPTED: "✅", INCONCLUSIVE: "❔", ABSENT: "❔"}.get(verdict.state(), "❌")
+    sign = SIGNS.get(verdict.state(), "❌")
     first, *rest = lines(verdict)
     question, environment = evidence.question, evidence.run.environment
     facts = [environment.get("cpu"), environment.get("python"), evidence.run.run[:10]]
@@ -92,6 +92,9 @@ def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[st
     """Return the verdict with every number behind it, for programs; the samples are in the file
     that --replay reads.
     """
+    findings = []
+    for finding in verdict.findings:
+        findings.append({**msgspec.to_builtins(finding), "message": finding.message})
     return {
         "schema": 1,
         "verdict": verdict.state(),
@@ -100,7 +103,7 @@ def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[st
         "base": evidence.question.get("base"),
         "head": evidence.question["head"],
         "started": evidence.run.run,
-        "findings": msgspec.to_builtins(verdict.findings),
+        "findings": findings,
         "card": evidence.question["card"],
         "environment": evidence.run.environment,
     }
@@ -109,15 +112,16 @@ def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[st
 def junit(verdict: GateVerdict) -> str:
     """Return the verdict as JUnit's XML, a test case for each finding."""
     suite = ElementTree.Element("testsuite", name="gate", tests=str(len(verdict.findings)))
+    kinds = {"unmeasured": "error", "absent": "skipped", "inconclusive": "skipped"}
     for finding in verdict.findings:
         name = " on ".join(filter(None, (finding.variant, finding.corpus)))
-        case = ElementTree.SubElement(suite, "testcase", classname=finding.tier, name=name)
+        tier = finding.tier or "card"
+        case = ElementTree.SubElement(suite, "testcase", classname=tier, name=name)
         message = terminal_text(finding.message)
-        kind = {UNMEASURED: "error", ABSENT: "skipped", INCONCLUSIVE: "skipped"}
-        if finding.state in (PASS, ACCEPTED):
+        if finding.state in ("pass", "accepted"):
             ElementTree.SubElement(case, "system-out").text = message
         else:
-            element = kind.get(finding.state, "failure")
-            ElementTree.SubElement(case, element, type=finding.state, message=message)
+            kind = kinds.get(finding.state, "failure")
+            ElementTree.SubElement(case, kind, type=finding.state, message=message)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode")

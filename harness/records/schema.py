@@ -43,6 +43,20 @@ Status = Literal[
     "rejected",
     "skipped",
 ]
+Tier = Literal["identity", "work", "time"]
+State = Literal[
+    "mismatch",
+    "drift",
+    "regression",
+    "unmeasured",
+    "inconclusive",
+    "absent",
+    "accepted",
+    "pass",
+]
+"""Of what a gate found, the gravest first. `absent` cannot run here, or has nothing to be compared with:
+neither good nor bad.
+"""
 Kind = Literal["identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"]
 
 
@@ -69,15 +83,12 @@ class GateQuestion(TypedDict, total=False):
     ]
     snapshot: Annotated[
         dict[str, dict[str, dict[str, int]]],
-        doc("the stored counts of work by variant and corpus; missing without a snapshot"),
+        doc("the accepted counts of work by variant and corpus; missing without any"),
     ]
 
 
 class Gated(TypedDict):
-    tier: Annotated[
-        Literal["identity", "work", "time"],
-        doc("what the gate measured it for; counts of work come with `identity`"),
-    ]
+    tier: Annotated[Tier, doc("what the gate measured it for; counts of work come with `identity`")]
     corpus: Annotated[str, doc("the corpus by its name in the gate's card")]
     comparison: Annotated[str, doc("the variant, or the two that were compared")]
     side: Annotated[Literal["base", "head", "again"], doc("`again` is base a second time")]
@@ -369,9 +380,9 @@ class WholeBlock(Line, tag="block", kw_only=True, frozen=True):
 class Note(Line, tag="note", kw_only=True, frozen=True):
     """Of a gate: something that was not measured, and why."""
 
-    tier: Annotated[str, doc("identity, work or time")]
+    tier: Annotated[Tier, doc("what it was not measured for")]
     variant: Annotated[str, doc("the variant, or the two that were compared; `all` for a tier")]
-    state: Annotated[str, doc("what that means for the verdict")]
+    state: Annotated[State, doc("what that means for the verdict")]
     reason: Annotated[str, doc("why, in a sentence")]
 
 

@@ -34,9 +34,8 @@ from typing import Any
 from scipy.stats import binomtest
 
 from harness.common.units import share_text
-from harness.gate.card import TimeRule, read_gate_card, stored_card
-from harness.gate.evidence import AGAIN, BASE, HEAD
-from harness.gate.rule import ESCALATE, decide, split
+from harness.gate.card import TimeRule, merged_card, read_gate_card
+from harness.gate.rule import decide
 from harness.records.file import Record
 from harness.records.schema import Cell, Data, Measurement, Run
 
@@ -95,25 +94,24 @@ def runs(
     blocks = [block for block in blocks if kind in block]
     start = 0
     while start + rule.triage.blocks <= len(blocks):
-        longest = blocks[start : start + rule.triage.blocks + rule.confirm.blocks]
-        triage, confirm = split(rule, [records_of(block, kind, planted) for block in longest])
-        start += len(triage)
-        decision = decide(rule, triage)
-        twice = decision.state == ESCALATE
+        whole = rule.triage.blocks + rule.confirm.blocks
+        records = [records_of(block, kind, planted) for block in blocks[start : start + whole]]
+        decision = decide(rule, records[: rule.triage.blocks])
+        twice = decision.state == "escalate"
         if twice:
-            if len(confirm) < rule.confirm.blocks:
+            if len(records) < whole:
                 return  # too few blocks are left for a second look
-            decision = decide(rule, triage, confirm)
-            start += len(confirm)
+            decision = decide(rule, records)
+        start += whole if twice else rule.triage.blocks
         yield decision.state, twice
 
 
 def records_of(block: dict[str, Any], kind: str, planted: float) -> dict[str, Record]:
     """Return a block as the gate has it, its head slower by a share."""
     records = {}
-    for program, side in {"base": BASE, "again": AGAIN, kind: HEAD}.items():
+    for program, side in {"base": "base", "again": "again", kind: "head"}.items():
         if program in block:
-            factor = 1 + planted * (side == HEAD)
+            factor = 1 + planted * (side == "head")
             wall, cpu, pressure, wait = (*block[program], None)[:4]  # older blocks lack it
             measurement = Measurement(
                 run=STARTED,
@@ -133,7 +131,7 @@ def records_of(block: dict[str, Any], kind: str, planted: float) -> dict[str, Re
 def show_records(settings: list[str], folder: Path = FOLDER) -> list[str]:
     """Print the tables of the blocks in a folder; return the kinds that miss their aim."""
     card = json.loads((FOLDER / "self_test.json").read_text())["card"]
-    rule = stored_card(card, settings).time
+    rule = merged_card("self_test.json", [card], settings).time
     missed = []
     print(
         "| beside it | runs | of | found slower | rate (95 % interval) | inconclusive | looked at twice |"

@@ -20,7 +20,7 @@ from harness.common.errors import OK, UNMEASURED, USAGE
 from harness.corpora import __main__ as corpora_command
 from harness.corpora import packages
 from harness.corpora.cards import fetched_kind
-from harness.gate.compiled import build_base
+from harness.gate.base import build_base
 
 Captured = pytest.CaptureFixture[str]
 INDEX = {"kind": "package_index", "package": "p", "version": "1", "files": ["*"], "file": "f.txt"}

@@ -23,17 +23,16 @@ from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
 from harness.gate.base import (
-    NoBase,
     base_side,
     changed_files,
     departure,
     file_states,
     has_trainer,
     located,
+    provide_compiled,
     repository_of,
     side_of,
 )
-from harness.gate.compiled import provide_compiled
 from harness.runs.resume import WrongCode, check_side
 
 
@@ -48,20 +47,20 @@ def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(
     repository: Path, tmp_path: Path
 ) -> None:
     first = git(repository, "rev-parse", "HEAD")
-    with pytest.raises(NoBase, match="first commit"):
-        departure(repository, ["main"])
+    with pytest.raises(Refusal, match="first commit"):
+        departure(repository, "main")
     (repository / "mine.py").write_text("from variants.heap_opt import train\n")
     # what is not committed is compared with what is
-    assert departure(repository, ["main"])[0] == first
+    assert departure(repository, "main")[0] == first
     commit_all(repository)
-    assert departure(repository, ["main"])[0] == first
+    assert departure(repository, "main")[0] == first
     git(repository, "checkout", "-qb", "branch", first)
     (repository / "more.txt").write_text("more")
     commit_all(repository)
-    assert departure(repository, ["gone", "main"])[0] == first
+    assert departure(repository)[0] == first
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(tmp_path / "shallow"))
-    with pytest.raises(NoBase, match="git fetch --unshallow"):
-        departure(tmp_path / "shallow", ["origin/branch"])
+    with pytest.raises(Refusal, match="git fetch --unshallow"):
+        departure(tmp_path / "shallow", "origin/branch")
 
 
 def test_package_is_committed_or_git_says_why_it_fails(repository: Path) -> None:
@@ -69,10 +68,10 @@ def test_package_is_committed_or_git_says_why_it_fails(repository: Path) -> None
     assert repository_of({"mine": repository / "mine.py"}) == repository.resolve()
     (repository / "new.py").write_text("")
     uncommitted = r"git has no repository with .*new\.py; commit it, or pass --no-base"
-    with pytest.raises(NoBase, match=uncommitted):
+    with pytest.raises(Refusal, match=uncommitted):
         repository_of({"new": repository / "new.py"})
     (repository / ".git" / "config").write_text("not a configuration\n")
-    with pytest.raises(NoBase, match=r"^git rev-parse failed: fatal: bad config line 1 in file"):
+    with pytest.raises(Refusal, match=r"^git rev-parse failed: fatal: bad config line 1 in file"):
         repository_of({"mine": repository / "mine.py"})
 
 
@@ -112,7 +111,7 @@ from pathlib import Path
 from harness.common.files import temporary_folder
 from harness.gate.base import base_side
 
-with temporary_folder() as folder, base_side(["mine:train"], ("main",), "", folder, folder):
+with temporary_folder() as folder, base_side(["mine:train"], "main", "", folder, folder):
     print("compared", flush=True)
     time.sleep(600)
 """
@@ -138,7 +137,7 @@ def test_next_gate_removes_the_worktree_of_a_killed_one(
     files.remove_abandoned.cache_clear()
     with (
         files.temporary_folder() as folder,
-        base_side(["mine:train"], ("main",), "", folder, folder) as base,
+        base_side(["mine:train"], "main", "", folder, folder) as base,
     ):
         module = Path(base.import_folders[0], "mine.py")
         assert module.read_text() == "from variants.heap import train\n"
@@ -151,44 +150,43 @@ def test_next_gate_removes_the_worktree_of_a_killed_one(
 
 
 def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_path: Path) -> None:
-    sources = ("fast.pyx", "pyproject.toml", "setup.py", "flags.json", "sources.py", "fast.h")
-    for name in sources:
-        (repository / name).write_text("")
+    """A file that the build reads through another one counts too."""
+    plain = ("mine.py", "pack/inner.py")
+    files = ("fast.pyx", "pyproject.toml", "setup.py", "flags.json", "helper.py")
+    read = (*files, "pack/__init__.py", "pack/flags.py")
+    imports = {"setup.py": "import helper\n", "helper.py": "from pack import (\n    flags,\n)\n"}
+    write_files(repository, dict.fromkeys((*plain, *read), "") | imports)
     base = commit_all(repository)
     module = repository / "fast.so"
-    packages = [repository / "mine.py", module]
-    module.write_text("copied")
-    os.utime(repository / "fast.pyx", (0, 0))
+    packages = [repository / "mine.py", repository / "pack", module]
     checkouts = (tmp_path / str(number) for number in itertools.count())
 
-    def provide(build: str) -> str:
+    def provide(changed: str, build: str) -> str:
+        module.write_text("copied")
+        (repository / changed).write_text("x = 1\n")
+        os.utime(repository / "fast.pyx", (0, 0))
         checkout = next(checkouts)
         git(repository, "worktree", "add", "-q", "--detach", str(checkout), base)
-        changed = changed_files(repository, base, tmp_path / "out")
-        provide_compiled(repository, checkout, changed, build, packages)
+        differing = changed_files(repository, base, tmp_path / "out")
+        provide_compiled(repository, checkout, differing, build, packages)
+        git(repository, "checkout", "-q", changed)
         return (checkout / "fast.so").read_text()
 
-    (repository / "mine.py").write_text("train = None\n")
-    assert provide("false") == "copied"
-    for name in sources:
-        (repository / name).write_text("x = 1\n")
-        os.utime(module)
-        build = '{python} -c \'print("built", end="", file=open("fast.so", "w"))\''
-        assert provide(build) == "built"
-        git(repository, "checkout", "-q", name)
+    build = '{python} -c \'print("built", end="", file=open("fast.so", "w"))\''
+    assert {provide(name, "false") for name in plain} == {"copied"}
+    assert {name: provide(name, build) for name in read} == dict.fromkeys(read, "built")
 
-    (repository / "setup.py").write_text("x = 2\n")
-    os.utime(module)
     with pytest.raises(
         Refusal, match=r"build='false' \(without a message\); run .* -m pip install"
     ):
-        provide("false")
+        provide("setup.py", "false")
     with pytest.raises(Refusal, match=r"\(.*No module named 'no_such'\)") as refusal:
-        provide("{python} -c 'import no_such'")
+        provide("setup.py", "{python} -c 'import no_such'")
     assert refusal.value.exit_code == 22
     os.utime(module, (0, 0))
+    os.utime(repository / "fast.pyx")
     with pytest.raises(Refusal, match=r"fast\.pyx is newer than its compiled module"):
-        provide("false")
+        provide_compiled(repository, tmp_path, [], "false", packages)
 
 
 # Sides
@@ -206,17 +204,15 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
     base = side_of("base", "", {"variants": package}, tmp_path)
     head = side_of("head", "", {}, tmp_path)
     heap = registry.variants()["heap"]
-    arms = gate.arms_of(heap, head, base, None)
-    assert arms.base.variant.params == {"push": "grown"}
-    assert not arms.same_code
-    assert gate.arms_of(heap, head, head, None).same_code
+    compared = gate.compared_with(base, head, heap, None)
+    assert compared.base_variant.params == {"push": "grown"}
+    assert compared.difference == 2
+    assert gate.compared_with(head, head, heap, None).difference == 0
     new = VariantCard("new", "variants.new:train", params={"size": 3})
-    assert gate.arms_of(new, head, base, None).base.variant == new
+    assert gate.compared_with(base, head, new, None).base_variant == new
 
 
-def test_code_is_the_same_only_if_nothing_but_documents_differs(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_only_documents_make_no_difference(repository: Path, tmp_path: Path) -> None:
     """Whatever the gate itself writes into the repository."""
     names = ("another_package/inner.py", "table.json", "mine.py", "README.md", "docs/page.rst")
     write_files(repository, dict.fromkeys(names, "# as it was\n"))
@@ -230,14 +226,14 @@ def test_code_is_the_same_only_if_nothing_but_documents_differs(
     output.mkdir()
     (output / "records.jsonl").write_text("of the gate itself")
 
-    same = {}
+    found = {}
     for name in ("new.txt", *names):
         (repository / name).write_text("# a change\n")
         checkout = tmp_path / name.replace("/", "_")
-        with base_side(["mine:train"], ("main",), "", checkout, output) as base:
-            same[name] = gate.arms_of(mine, head, base, None).same_code
+        with base_side(["mine:train"], "main", "", checkout, output) as base:
+            found[name] = gate.compared_with(base, head, mine, None).difference
         git(repository, "stash", "-u", "--", name)
-    assert [name for name in same if same[name]] == ["README.md", "docs/page.rst"]
+    assert found == {"new.txt": 1, **dict(zip(names, (1, 1, 2, 0, 0), strict=True))}
 
 
 # Which files base imports
@@ -254,7 +250,7 @@ def test_each_package_of_the_repository_is_taken_from_the_base(
     commit_all(repository)
     monkeypatch.syspath_prepend(repository / "lib")
     checkout = tmp_path / "folder"
-    with base_side(["mine:train"], ("HEAD^",), "", checkout, tmp_path / "out") as base:
+    with base_side(["mine:train"], "HEAD^", "", checkout, tmp_path / "out") as base:
         found = {}
         for name in ("mine", "second.inner", "single", "fresh", "alone", "harness"):
             spec = located(name, base.import_folders)

@@ -18,12 +18,12 @@ from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
 from harness.gate.card import GateCard, Stage, TimeRule, read_gate_card
-from harness.gate.evidence import accepted_changes, new_log, read_snapshot
-from harness.gate.observe import Arm, Arms, Sampler, observe_instructions
+from harness.gate.evidence import new_log, read_accepted
+from harness.gate.observe import Compared, observe_instructions, session_of
 from harness.measure import callgrind
 from harness.measure.process import Answer, ProcessOptions
 from harness.records.file import RunLog
-from harness.records.schema import GateQuestion, Note, Proof, StoredIdentity
+from harness.records.schema import Note, Proof, StoredIdentity
 from harness.runs.cells import Side
 
 RULE = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025))
@@ -122,20 +122,21 @@ def add(
     log.add(cell, measurement, proof)
 
 
-# The file of accepted changes, and the folder of a gate
+# The file of what is accepted, and the folder of a gate
 
 
-def test_line_accepts_a_change_against_one_base_or_is_refused(tmp_path: Path) -> None:
+def test_lines_accept_changes_against_one_base_and_counts_or_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "accepted.txt"
-    path.write_text("# reasons\n\n0123456789 mine time it checks its input\n")
-    change = {"variant": "mine", "tier": "time", "reason": "it checks its input"}
-    assert accepted_changes(path, "0123456789ab" + "0" * 28) == [change]
-    assert accepted_changes(path, "9" * 40) == []
+    path.write_text("# reasons\n\n0123456789 mine time it checks\nmine letters pairs left 12\n")
+    change = {"variant": "mine", "tier": "time", "reason": "it checks"}
+    accepted = read_accepted(path)
+    assert accepted.changes == [("0123456789", change)]
+    assert accepted.counts == {"mine": {"letters": {"pairs left": 12}}}
 
     for line in ("abc mine time short", "0123456789 mine identity never", "0123456789 mine time"):
         path.write_text(f"\n{line}\n")
         with pytest.raises(Refusal, match=r"accepted\.txt, line 2: write BASE VARIANT TIER REASON"):
-            accepted_changes(path, "0" * 40)
+            read_accepted(path)
 
 
 def test_new_gate_removes_an_older_one(tmp_path: Path) -> None:
@@ -147,13 +148,10 @@ def test_new_gate_removes_an_older_one(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [path]
 
 
-# The snapshot of counts of work
-
-
-def test_stored_snapshot_is_of_variants_of_this_project() -> None:
-    snapshot = read_snapshot(CHECKOUT / "results" / "counters.json")
-    assert snapshot is not None
-    assert snapshot.counters.keys() <= registry.variants().keys()
+def test_accepted_counts_are_of_variants_of_this_project() -> None:
+    accepted = read_accepted(CHECKOUT / "results" / "accepted.txt")
+    assert accepted.counts.keys() <= registry.variants().keys()
+    assert accepted.counts
 
 
 # Instructions
@@ -178,13 +176,12 @@ def test_only_what_takes_more_is_counted_in_other_layouts(
         instructions = {"count": counts[name][layout], "path": "", "tool": "callgrind"}
         return Answer("ok", instructions=instructions)
 
-    def arm(name: str) -> Arm:
-        return Arm(Side(name, "", (name,)), VariantCard(name, f"{name}:train"))
+    def side(name: str) -> Side:
+        return Side(name, "", (name,))
 
     monkeypatch.setattr(callgrind, "measure_instructions", counted)
-    question: GateQuestion = {"card": msgspec.to_builtins(GateCard(tiers=("work",))), "head": ""}
-    log = new_log(tmp_path / "gate", STARTED, question)
-    sampler = Sampler(read_gate_card("usual"), tmp_path / "folder", log)
-    observe_instructions(sampler, [Arms(name, arm("base"), arm(name)) for name in [*counts][1:]])
-
+    session = session_of(RunLog(None, STARTED), tmp_path, "instructions", 5)
+    mine = VariantCard("mine", "mine:train")
+    compared = [Compared(name, side("base"), mine, side(name), mine) for name in [*counts][1:]]
+    observe_instructions(read_gate_card("usual"), session, compared)
     assert layouts == {name: len(values) for name, values in counts.items()}
