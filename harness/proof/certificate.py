@@ -30,13 +30,10 @@ def certificate(
     words: WordCounts, merges: Sequence[Merge], tie_break: TieBreak, min_count: int, wanted: int
 ) -> bytes:
     """The certificate of right merges, of which so many were wanted; they are not judged here."""
-    size, digest = 0, hashlib.sha256()
-    for line in table_lines(words):
-        size += len(line)
-        digest.update(line)
+    table = b"".join(table_lines(words))
     lines = [
         "bpe-certificate 1",
-        f"table {size} {digest.hexdigest()}",
+        f"table {len(table)} {hashlib.sha256(table).hexdigest()}",
         f"tie_break {tie_break.value}",
         f"min_count {min_count}",
         f"wanted {wanted}",

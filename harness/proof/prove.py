@@ -119,11 +119,8 @@ class Replay:
     @functools.cached_property
     def end(self) -> Moment | None:
         """What is true after the last merge; None if a merge cannot be made."""
-        inherited, inheriting = (
-            self.rules.get("inherited", ()),
-            self.rules.get("inheriting", "kept"),
-        )
-        _, stays = inherited_first(self.merges, inherited, inheriting)
+        inherited = self.rules.get("inherited", ())
+        _, stays = inherited_first(self.merges, inherited, self.rules.get("inheriting", "kept"))
         veto = self.rules.get("veto")
         return moment_after(self.words, self.merges, inherited=sum(stays), veto=veto)
 

@@ -258,16 +258,10 @@ class Tokenizer:
     def decode_text(
         self, ids: Iterable[int], errors: Literal["strict", "replace"] = "strict"
     ) -> str:
-        """The text of some ids. Raises Refusal if their bytes are not UTF-8, unless errors is
-        `replace`.
+        """The text of some ids. Raises UnicodeDecodeError if their bytes are not UTF-8, unless
+        errors is `replace`.
         """
-        try:
-            return self.decode(ids).decode(errors=errors)
-        except UnicodeDecodeError as error:
-            advice = "set errors='replace', or take the bytes"
-            raise Refusal(
-                f"the bytes of these ids are not UTF-8 at byte {error.start}; {advice}"
-            ) from error
+        return self.decode(ids).decode(errors=errors)
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> list[str]:
         """Write every form into a folder, whole or not at all; returns notes about what a form
