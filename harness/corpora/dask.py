@@ -366,7 +366,10 @@ def results(
     left, losses = dict(parts), 0
     while left:
         with workers(scheduler) as executor:
-            futures = {executor.submit(count_part, part, memory): key for key, part in left.items()}
+            futures = {}
+            with in_processes_of_their_own():
+                for key, part in left.items():
+                    futures[executor.submit(count_part, part, memory)] = key
             try:
                 for future in as_completed(futures):
                     key = futures.pop(future)
@@ -402,8 +405,6 @@ def workers(scheduler: str | None) -> Iterator[Executor]:
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(usable_cores(), context, initializer=begin)
     try:
-        with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):
-            pool.submit(int)  # starts the processes, which would import the script that is running
         yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -412,9 +413,21 @@ def workers(scheduler: str | None) -> Iterator[Executor]:
                 process.kill()
 
 
+@contextlib.contextmanager
+def in_processes_of_their_own() -> Iterator[None]:
+    """Let processes that are started import no script that is running, and leave Ctrl-C to this
+    one.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # they inherit it
+    try:
+        with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def begin() -> None:
-    """Have a worker process end with the one that started it, which alone heeds Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Have a worker process end with the one that started it."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -4,12 +4,14 @@ wherever files are.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import multiprocessing
 import os
 import random
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -236,6 +238,13 @@ def listening(*processes: psutil.Process) -> list[Any]:
     return [each.laddr for each in connections if each.status == psutil.CONN_LISTEN or each.laddr]
 
 
+def works(process: psutil.Process) -> bool:
+    """Whether a process has not ended; nobody may have waited for it."""
+    with contextlib.suppress(psutil.Error):
+        return str(process.status()) != psutil.STATUS_ZOMBIE
+    return False
+
+
 @pytest.mark.slow
 def test_processes_of_this_machine_are_reached_by_nobody() -> None:
     before = listening(psutil.Process())
@@ -259,7 +268,46 @@ def test_processes_end_with_the_command() -> None:
         children = psutil.Process(process.pid).children(recursive=True)
         process.kill()
     assert children
-    wait_until(lambda: not any(child.is_running() for child in children), "their end")
+    wait_until(lambda: not any(map(works, children)), "their end")
+
+
+SCRIPT = """
+print("the script runs", flush=True)
+import contextlib
+from harness import run
+with contextlib.suppress(KeyboardInterrupt):
+    print(len(run("counting=dask", "data.path=TEXT", "vocab_size=300", "concurrent=true")))
+"""
+
+
+@pytest.fixture
+def script(here: Path) -> Path:
+    """A script without a guard that counts a text in two parts or more."""
+    script, text = here / "script.py", here / "text.txt"
+    text.write_bytes(b"low lower newest widest\n" * 3_000_000)
+    script.write_text(SCRIPT.replace("TEXT", str(text)))
+    return script
+
+
+@pytest.mark.slow
+def test_no_process_runs_the_script_again(script: Path) -> None:
+    shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert shown.stdout == "the script runs\n1\n"
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_heeded_by_one_process(script: Path) -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, script], stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        family = psutil.Process(process.pid)
+        wait_until(lambda: len(family.children(recursive=True)) >= 2, "two processes")
+        children = family.children(recursive=True)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, shown = process.communicate(timeout=60)
+    assert "Traceback" not in shown
+    wait_until(lambda: not any(map(works, children)), "their end")
 
 
 @pytest.mark.slow
