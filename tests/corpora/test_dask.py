@@ -241,7 +241,7 @@ def listening(*processes: psutil.Process) -> list[Any]:
 def works(process: psutil.Process) -> bool:
     """Whether a process has not ended; nobody may have waited for it."""
     with contextlib.suppress(psutil.Error):
-        return str(process.status()) != psutil.STATUS_ZOMBIE
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
     return False
 
 
