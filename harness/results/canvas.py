@@ -15,7 +15,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from harness.common.errors import Refusal
 from harness.common.escape import terminal_lines
@@ -82,14 +82,6 @@ _METADATA: dict[str, dict[str, str | None]] = {
 # A figure
 
 
-class Words(NamedTuple):
-    """The texts above and below the panels."""
-
-    title: str
-    caption: Sequence[str]
-    notes: Sequence[str]
-
-
 @contextlib.contextmanager
 def styled() -> Iterator[None]:
     """matplotlib's default settings, with ours, while something is drawn or written."""
@@ -124,28 +116,32 @@ def chart(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
 
 def new_figure(
-    words: Words, heights: Sequence[float], widths: Sequence[float] = (1.0,)
+    title: str,
+    caption: Sequence[str],
+    notes: Sequence[str],
+    heights: Sequence[float],
+    widths: Sequence[float] = (1.0,),
 ) -> tuple[Figure, Any]:
-    """A figure with its words, and its axes in rows of these heights in inches; those of a row
+    """A figure with its texts, and its axes in rows of these heights in inches; those of a row
     share their y axis.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    notes = at_most(MOST_NOTES, words.notes, "python -m harness.table --notes")
+    shown = at_most(MOST_NOTES, notes, "python -m harness.table --notes")
     left = EDGE / WIDTH
     figure = Figure(figsize=(WIDTH, 1.0), dpi=DPI)
-    title = figure.text(left, 0, filled([words.title], TITLE_LETTERS), va="top", size=TITLE)
-    title.set_fontweight("bold")
-    caption = figure.text(left, 0, filled(words.caption), va="top", size=SMALL, color=FAINT)
-    below = figure.text(left, 0, filled(notes), va="bottom", size=SMALL, color=FAINT)
+    head = figure.text(left, 0, filled([title], TITLE_LETTERS), va="top", size=TITLE)
+    head.set_fontweight("bold")
+    under = figure.text(left, 0, filled(caption), va="top", size=SMALL, color=FAINT)
+    below = figure.text(left, 0, filled(shown), va="bottom", size=SMALL, color=FAINT)
 
-    around = [_height(title), _height(caption), _height(below)]
+    around = [_height(head), _height(under), _height(below)]
     panels = sum(heights) + AROUND * len(heights)
     height = panels + sum(around) + 2 * EDGE
     figure.set_figheight(height)
-    title.set_y(1 - EDGE / height)
-    caption.set_y(1 - (EDGE + around[0]) / height)
+    head.set_y(1 - EDGE / height)
+    under.set_y(1 - (EDGE + around[0]) / height)
     below.set_y(EDGE / height)
 
     place = (left, (EDGE + around[2]) / height, 1 - 2 * left, panels / height)
@@ -218,6 +214,8 @@ def log_scale(
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     elif high < 100 * low:
         axis.set_major_locator(LogLocator(subs=(1, 3) if high > 10 * low else (1, 2, 5)))
+    else:
+        axis.set_major_locator(LogLocator(numticks=5))
     axis.set_major_formatter(lambda number, _: tick(number))
     axis.set_minor_formatter(NullFormatter())
     axis.set_label_text(f"{title}, log scale")

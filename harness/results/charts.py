@@ -22,7 +22,6 @@ from harness.results.canvas import (
     INK,
     LINE,
     SMALL,
-    Words,
     chart,
     draw_time,
     end_of,
@@ -77,16 +76,19 @@ class Dot(NamedTuple):
 
 
 @chart
-def phases(rows: Sequence[Row], words: Words | None = None) -> Figure:
-    """Total times, and the shares of their phases; a panel for each task."""
+def phases(rows: Sequence[Row], title: str = "") -> Figure:
+    """Total times, and the shares of their phases; a panel for each task. A chart with a title of
+    one's own has no other words.
+    """
     tasks = [list(rows)] if is_one_variant(rows) else tasks_of(rows)
-    title, accent = finding(rows)
-    if words is None:
-        below = [*notes(rows), *clock_note(against(rows))]
+    found, accent = finding(rows)
+    caption, below = list[str](), list[str]()
+    if not title:
+        title = found or "Where the time goes"
         caption = caption_of(rows, panels=len(tasks))
-        words = Words(title or "Where the time goes", caption, below)
+        below = [*notes(rows), *clock_note(against(rows))]
     labels = [labels_of(task) for task in tasks]
-    figure, panels = new_figure(words, list(map(lines_height, labels)), (3, 2))
+    figure, panels = new_figure(title, caption, below, list(map(lines_height, labels)), (3, 2))
 
     for task, names, (left, right) in zip(tasks, labels, panels, strict=True):
         if len(tasks) > 1:
@@ -107,26 +109,29 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     each, or if they are many a line for each with a dot for each trainer.
     """
     trainers = [row for row in rows if not row.counting_only]
-    drawn = [row for row in sorted(trainers, key=rank) if value.of(row).number is not None]
+    drawn = [row for row in trainers if value.of(row).number is not None]
     if not any(value.of(row).form == MEASURED for row in drawn):
         advice = "python -m harness measures some"
-        raise Refusal(f"dots: no trainer has a {value.name}; {advice}", UNMEASURED)
+        raise Refusal(f"no trainer has a {value.name}; {advice}", UNMEASURED)
 
     texts = tasks_of(drawn, without=("tie_break", "counting"))
-    if 1 < len(texts) <= MOST_COLUMNS:
-        drawn = [row for row in trainers if row in drawn]
+    if len(texts) == 1 or len(texts) > MOST_COLUMNS:
+        drawn.sort(key=rank)
     fewest = min(row.threads for row in drawn)
-    title, accent = finding([row for row in drawn if row.threads == fewest])
+    found, accent = finding([row for row in drawn if row.threads == fewest])
     columns = _columns(drawn, texts)
     names = list(dict.fromkeys(dot.line for column in columns for dot in column))
-    below = [*_meanings(columns, accent, value), *notes(trainers, drawn, value is TOTAL)]
+    below = [*_meanings(columns, value), *notes(trainers, drawn, value is TOTAL)]
+    if len(texts) > MOST_COLUMNS:
+        others = dict.fromkeys(row.name for row in drawn if row.configured != accent)
+        below.insert(0, f"Grey: {', '.join(others)}.")
     is_one_text = len(texts) == 1 and value is TOTAL
     if is_one_text:
         below += clock_note(against(drawn))
     caption = caption_of(drawn, panels=len(texts))
-    words = Words(title if value is TOTAL and title else value.title, caption, below)
+    title = found if value is TOTAL and found else value.title
     height = lines_height(names) + COLUMN_WORDS * (len(columns) > 1)
-    figure, (panels,) = new_figure(words, [height], [1.0] * len(columns))
+    figure, (panels,) = new_figure(title, caption, below, [height], [1.0] * len(columns))
 
     for axes, column in zip(panels, columns, strict=True):
         _draw_dots(axes, names, column, accent, value)
@@ -167,7 +172,7 @@ def race(rows: Sequence[Row]) -> Figure:
 
 
 def _draw_dots(
-    axes: Axes, names: Sequence[str], dots: Sequence[Dot], accent: str, value: Value = TOTAL
+    axes: Axes, names: Sequence[str], dots: Sequence[Dot], accent: object, value: Value = TOTAL
 ) -> None:
     """A line for each name with its dots; a faint line leads the eye from the name to them."""
     name_lines(axes, names)
@@ -176,11 +181,11 @@ def _draw_dots(
         time, at = value.of(dot.row), names.index(dot.line)
         if time.number is not None:
             axes.hlines(at, 0, time.number, color=LINE, linewidth=1.0)
-            colour = ACCENT if dot.row.name == accent else GREY
+            colour = ACCENT if dot.row.configured == accent else GREY
             draw_time(axes, at, time, colour, is_hollow=dot.is_hollow)
 
 
-def _write_ends(axes: Axes, dots: Sequence[Dot], accent: str, with_ratios: bool = True) -> None:
+def _write_ends(axes: Axes, dots: Sequence[Dot], accent: object, with_ratios: bool = True) -> None:
     """At the end of each line the time on the fewest threads, and how many times that of the first
     line; or what happened in place of a time.
     """
@@ -193,23 +198,20 @@ def _write_ends(axes: Axes, dots: Sequence[Dot], accent: str, with_ratios: bool 
             ratio = ratio_of(row, first)
             text += f", {times_text(ratio, interval=False, number_text=digits_text)}"
         end = max(end_of(row.time) for row in of_line) or axes.get_xlim()[0]
-        is_accented = row.name == accent
+        is_accented = row.configured == accent
         weight = "bold" if is_accented else "normal"
         colour = INK if is_accented else FAINT
         write_at(axes, end, at, text or proof_text(row), weight=weight, color=colour)
         axes.get_yticklabels()[at].set(weight=weight, color=colour)
 
 
-def _meanings(columns: Sequence[Sequence[Dot]], accent: str, value: Value) -> list[str]:
+def _meanings(columns: Sequence[Sequence[Dot]], value: Value) -> list[str]:
     """Explain the marks that are drawn."""
     dots = list(chain(*columns))
     meanings = []
-    hollow = dict.fromkeys(dot.name for dot in dots if dot.is_hollow)
-    others = dict.fromkeys(dot.row.name for dot in dots if dot.row.name != accent)
+    hollow = sorted({dot.row.threads for dot in dots if dot.is_hollow})
     if hollow:
-        meanings.append(f"Hollow: {', '.join(hollow)}.")
-    if dots[0].line != dots[0].row.name:
-        meanings.append(f"Grey: {', '.join(others)}.")
+        meanings.append(f"Hollow: {', '.join(map(str, hollow))} threads.")
     if AT_LEAST in {value.of(dot.row).form for dot in dots}:
         meanings.append(">: stopped at its limit; it takes longer.")
     if any(dot.row.by_design for dot in dots):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from harness.results.legend import labelled
+from harness.results.legend import labelled, names_of
 from harness.results.ratios import is_slower, leader, ratio_of
-from harness.results.rows import Row, is_wrong
+from harness.results.rows import Row, is_one_variant, is_wrong
 from harness.results.selection import tasks_of
 from harness.results.writing import digits_text, join_names, time_text, times_text
 
@@ -53,24 +53,26 @@ def rank(row: Row) -> tuple[bool, bool, float]:
     return row.total is None, row.doubtful, row.time.number or 0.0
 
 
-def finding(rows: Sequence[Row]) -> tuple[str, str]:
+def finding(rows: Sequence[Row]) -> tuple[str, object]:
     """What the rows show in a sentence, if several trainers were measured, and the trainer that it
-    is about.
+    is about, as in `Row.configured`.
     """
     tasks = tasks_of(rows, without=("tie_break", "counting"))
     if len(tasks) == 1:
         timed = [row for row in rows if row.total and not row.other_merges]
-        return claim(rows), min(timed, key=rank).name if timed else ""
-    if len({row.name for row in rows}) == 1:
-        return "", rows[0].name
+        return claim(rows), min(timed, key=rank).configured if timed else None
+    if is_one_variant(rows):
+        return "", rows[0].configured
 
+    names = dict(zip([row.configured for row in rows], names_of(rows), strict=True))
     firsts = Counter[str]()
     for task in tasks:
         first = leader(task)
         if first is not None:
-            firsts[first.name] += 1
+            firsts[names[first.configured]] += 1
     is_of_texts = len({task[0].corpus.sha256 for task in tasks}) == len(tasks)
-    return firsts_text(firsts, len(tasks), "texts" if is_of_texts else "tasks")
+    text, name = firsts_text(firsts, len(tasks), "texts" if is_of_texts else "tasks")
+    return text, next((configured for configured in names if names[configured] == name), None)
 
 
 def firsts_text(firsts: Counter[str], number: int, noun: str) -> tuple[str, str]:

@@ -15,7 +15,6 @@ from harness.results.canvas import (
     ACCENT,
     FAINT,
     GREY,
-    Words,
     chart,
     draw_time,
     log_scale,
@@ -29,7 +28,7 @@ from harness.results.claim import finding
 from harness.results.fields import together
 from harness.results.legend import caption_of, labels_of
 from harness.results.notes import notes
-from harness.results.rows import Row
+from harness.results.rows import MEASURED, Row
 from harness.results.selection import panel_title, tasks_of
 from harness.results.writing import (
     TOTAL,
@@ -97,12 +96,15 @@ THREADS = Size("number of threads", "threads", "t", "threads", "-m threads=1,2,4
 
 
 class Line(NamedTuple):
-    """The points of a line, what stands at its end, and whether the chart is about it."""
+    """The points of a line, what stands at its end, whether the chart is about it, and which of the
+    points are no limits.
+    """
 
     name: str
     xs: Sequence[float]
     ys: Sequence[float]
     is_accented: bool = False
+    measured: Sequence[bool] | bool = True
 
 
 @chart
@@ -110,18 +112,17 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     """A panel for each task, with a line for each variant that was measured at two sizes or more."""
     from matplotlib.ticker import LogLocator
 
-    panels, tried, drawn = list[Panel](), list[Row](), list[Row]()
+    panels, drawn = list[Panel](), list[Row]()
     for group in tasks_of(rows, (*size.without, "tie_break")):
         series = _series_of(group, size, value)
         if series:
             panels.append((group, series))
-            points = list(chain(*series.values()))
-            names = {row.name for row in points}
-            tried += [row for row in group if row.name in names]
-            drawn += points
+            drawn += chain(*series.values())
     if not panels:
         raise _too_few_sizes(rows, size)
 
+    names = {row.name for row in drawn}
+    tried = [row for row in rows if row.name in names]
     found, accent = finding(drawn)
     title = f"{value.title} by {size.name}"
     if found and value is TOTAL and size is not THREADS:
@@ -133,7 +134,7 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
         )
     below = [*_meanings(size, value, lines), *notes(tried, drawn, value is TOTAL)]
     heights = list(map(height_beside, lines))
-    figure, grid = new_figure(Words(title, caption_of(drawn)[-1:], below), heights)
+    figure, grid = new_figure(title, caption_of(drawn)[-1:], below, heights)
 
     groups = [group for group, _ in panels]
     for (group, series), of_panel, (axes,) in zip(panels, lines, grid, strict=True):
@@ -199,7 +200,7 @@ def _meanings(size: Size, value: Value, lines: Sequence[Sequence[Line]]) -> list
     return [f"{size.symbol}^x: the power law, {points}."]
 
 
-def _line(name: str, points: Sequence[Row], size: Size, value: Value, accent: str) -> Line:
+def _line(name: str, points: Sequence[Row], size: Size, value: Value, accent: object) -> Line:
     """The line of a series; its name has the exponent, or what threads gain."""
     text = name + mark_of(points[-1])
     if size is not THREADS:
@@ -211,7 +212,8 @@ def _line(name: str, points: Sequence[Row], size: Size, value: Value, accent: st
         text += f" {gain} × with {best.threads}"
     xs = [size.of(row) or 0 for row in points]
     ys = [value.of(row).number or 0.0 for row in points]
-    return Line(text, xs, ys, points[0].name == accent)
+    measured = [value.of(row).form == MEASURED for row in points]
+    return Line(text, xs, ys, points[0].configured == accent, measured)
 
 
 # Lines with their names
@@ -227,18 +229,16 @@ def draw_lines(axes: Axes, lines: Sequence[Line], drawstyle: str = "default") ->
     one's own if it crosses others that are grey.
     """
     others = [line for line in lines if not line.is_accented]
-    free = iter(CROSSING)
+    free = list(CROSSING)
     colours = []
     for line in lines:
-        if line.is_accented:
-            colour = ACCENT
-        elif any(_cross(line, other) for other in others):
-            colour = next(free, GREY)
-        else:
-            colour = GREY
+        colour = ACCENT if line.is_accented else GREY
+        if colour == GREY and free and any(_cross(line, other) for other in others):
+            colour = free.pop(0)
         colours.append(colour)
         layer = 3 if line.is_accented else 2
-        axes.plot(line.xs, line.ys, color=colour, linewidth=1.4, drawstyle=drawstyle, zorder=layer)
+        ys = np.where(line.measured, line.ys, math.nan)
+        axes.plot(line.xs, ys, color=colour, linewidth=1.4, drawstyle=drawstyle, zorder=layer)
     _name_ends(axes, lines, colours)
     return colours
 

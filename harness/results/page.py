@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.common.escape import html_text, html_texts
 from harness.common.sheet import STYLE, html_table
 from harness.common.units import counted_text
-from harness.results.canvas import Words, svg_of
+from harness.results.canvas import svg_of
 from harness.results.charts import phases
 from harness.results.claim import headline
 from harness.results.rows import Row
@@ -51,7 +51,7 @@ def _chart(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
         title = "Time from the file to the merges"
         if len(tasks) > MOST_PANELS:
             title += f", the first {MOST_PANELS} of {len(tasks)} tasks"
-        yield svg_of(phases(drawn, Words(title, [], [])))
+        yield svg_of(phases(drawn, title))
 
 
 def _table(rows: Sequence[Row]) -> list[str]:

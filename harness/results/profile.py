@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import counted_text, share_text
-from harness.results.canvas import Words, chart, log_scale, new_figure
+from harness.results.canvas import chart, log_scale, new_figure
 from harness.results.claim import firsts_text
 from harness.results.fields import together
 from harness.results.legend import caption_of, names_of
@@ -158,8 +158,8 @@ def profile(rows: Sequence[Row]) -> Figure:
     for curve in found.curves:
         shares = [100 * found.share(curve, bound) for bound in times]
         lines.append(Line(curve.name, times, shares, curve.name == accent))
-    words = Words(title, found.caption, found.notes)
-    figure, ((axes,),) = new_figure(words, [height_beside(lines)])
+    heights = [height_beside(lines)]
+    figure, ((axes,),) = new_figure(title, found.caption, found.notes, heights)
 
     log_scale(axes, "x", times[:-1], "times the best")
     axes.set(ylim=(0, 102), ylabel="% of the cells")
