@@ -122,7 +122,8 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
         raise _too_few_sizes(rows, size)
 
     names = {row.name for row in drawn}
-    tried = [row for row in rows if row.name in names]
+    groups = [group for group, _ in panels]
+    tried = [row for row in chain(*groups) if row.name in names]
     found, accent = finding(drawn)
     title = f"{value.title} by {size.name}"
     if found and value is TOTAL and size is not THREADS:
@@ -136,7 +137,6 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     heights = list(map(height_beside, lines))
     figure, grid = new_figure(title, caption_of(drawn)[-1:], below, heights)
 
-    groups = [group for group, _ in panels]
     for (group, series), of_panel, (axes,) in zip(panels, lines, grid, strict=True):
         axes.set_title(short(panel_title(group, groups, sizes=size is not CORPUS), 60))
         times = [value.of(row) for row in chain(*series.values())]
