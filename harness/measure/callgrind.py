@@ -116,28 +116,24 @@ def measure_instructions(
     return answer
 
 
-def account_of_call(output: Path) -> Path:
-    """Return callgrind's file of what ran between the marks. Raises ValueError if it has not seen
-    them, or is not alone.
+def count_of_call(output: Path) -> int:
+    """Return the instructions between the marks. Raises ValueError if callgrind has not seen them,
+    or another process.
     """
     processes = set()
-    parts: dict[int, str] = {}
+    parts: dict[int, Path] = {}
     for path in output.glob("callgrind.*"):
         _, process, *part = path.name.split(".")
         processes.add(process)
         if part:
-            parts[int(part[0])] = process
+            parts[int(part[0])] = path
     if len(processes) > 1:
         raise ValueError("it ran in several processes, and instructions are counted of one")
     if max(parts, default=0) != OF_THE_CALL:
         message = "callgrind has not seen the call begin once and end once"
         raise ValueError(f"{message}; a trainer cannot call {MARKED_FUNCTION}")
-    return output / f"callgrind.{parts[OF_THE_CALL]}.{OF_THE_CALL}"
 
-
-def count_of_call(output: Path) -> int:
-    """Return the instructions between the marks. Raises ValueError as `account_of_call` does."""
-    account = account_of_call(output)
+    account = parts[OF_THE_CALL]
     total = re.search(r"^totals: (\d+)$", account.read_text(errors="replace"), re.MULTILINE)
     if total is None:
         raise ValueError(f"{account.name} is not an account of callgrind's")

@@ -120,9 +120,6 @@ class Fed(TypedDict, total=False):
     special_tokens: Annotated[str, doc("what became of special tokens")]
     ties: Annotated[str, doc("how it chooses among equal counts")]
     by_design: Annotated[str, doc("why its merges are meant to differ, by its card")]
-    own_words: Annotated[
-        str, doc("the pattern of its own words, or its name, if it splits by its own")
-    ]
 
 
 class Seconds(TypedDict, total=False):

@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Sequence, Set
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import regex
@@ -217,7 +218,7 @@ def check_able(variants: Sequence[VariantCard], setting: str) -> None:
 
 
 def with_distinct_names(cells: Sequence[TrainCell]) -> list[TrainCell]:
-    """The cells, with the shortest ends of their paths as names of different files of one name."""
+    """The cells; different files of one name are named by their paths below a common folder."""
     paths_of_name: dict[str, set[str]] = {}
     for cell in cells:
         file = cell.reading.file
@@ -226,27 +227,14 @@ def with_distinct_names(cells: Sequence[TrainCell]) -> list[TrainCell]:
 
     renamed = []
     for cell in cells:
-        reading = cell.reading
-        others = paths_of_name.get(reading.file.name, set())
-        if len(others) > 1 and reading.file.whole_path in others:
-            file = replace(reading.file, name=distinct_end(reading.file.whole_path, others))
-            cell = replace(cell, count=replace(cell.count, reading=replace(reading, file=file)))
+        reading, file = cell.reading, cell.reading.file
+        paths = paths_of_name.get(file.name, set())
+        if len(paths) > 1 and file.whole_path in paths:
+            name = os.path.relpath(file.whole_path, os.path.commonpath(paths))
+            reading = replace(reading, file=replace(file, name=name))
+            cell = replace(cell, count=replace(cell.count, reading=reading))
         renamed.append(cell)
     return renamed
-
-
-def distinct_end(path: str, paths: Set[str]) -> str:
-    """The fewest last parts of a path by which it differs from all other paths.
-
-    >>> distinct_end("/texts/a/x.txt", {"/texts/a/x.txt", "/texts/b/x.txt"})
-    'a/x.txt'
-    """
-    parts = PurePath(path).parts
-    for number in range(1, len(parts)):
-        end = parts[-number:]
-        if sum(PurePath(other).parts[-number:] == end for other in paths) == 1:
-            return "/".join(end)
-    return path
 
 
 def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:

@@ -193,11 +193,7 @@ def feeding_of(card: VariantCard, answer: Answer) -> Any:
     """
     if answer.feeding is None:
         return None
-    return {
-        **answer.feeding,
-        "by_design": card.by_design or None,
-        "own_words": card.own_words or None,
-    }
+    return {**answer.feeding, "by_design": card.by_design or None}
 
 
 def count_lines(cell: CountCell, counted: Counted, block: Block, started: str) -> Lines:
