@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import random
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from planted_faults import FAULTS, LEAST_CAUGHT, Fault, caught_by, place_of, plant, room_of
+from planted_faults import FAULTS, LEAST_CAUGHT, Fault, caught_by, place_of, plant
 from rows import write_files
 from workbench import CHECKOUT
 
@@ -15,8 +17,9 @@ def test_every_fault_can_be_planted_and_every_room_has_one() -> None:
     rooms, compiled = set(), 0
     for fault in FAULTS:
         path = place_of(fault, CHECKOUT)
-        rooms.add(room_of(path.relative_to(CHECKOUT)))
+        rooms.add(path.relative_to(CHECKOUT).parts[1])
         assert fault.right != fault.wrong
+        assert (CHECKOUT / fault.tests).exists()
         if path.suffix == ".py":
             ast.parse(path.read_text().replace(fault.right, fault.wrong))
         compiled += path.suffix == ".hpp"
@@ -37,12 +40,15 @@ def test_a_fault_is_caught_by_the_test_that_fails_only_with_it(
     test = f"from harness.room.sums import four\n\ndef test_four():\n    assert four() {checked}\n"
     files = {"harness/room/sums.py": "def four():\n    return 4\n", "harness/__init__.py": ""}
     write_files(tmp_path, {**files, "tests/room/test_four.py": test})
-    fault = Fault("two and two are five", "return 4", "return 5")
+    fault = Fault("two and two are five", "return 4", "return 5", "tests/room/test_four.py")
     assert caught_by(fault, tmp_path) == caught
 
 
 @pytest.mark.slow
-def test_sample_of_faults_is_caught() -> None:
-    """All of them take an hour: python tests/support/planted_faults.py."""
-    sample = [FAULTS[number] for number in (0, 8, -1)]
-    assert None not in plant(sample).values()
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("kind", [".py", ".hpp"])
+def test_a_fault_drawn_by_the_date_is_caught(kind: str, number: int) -> None:
+    """All of them take half an hour: python tests/support/planted_faults.py."""
+    of_kind = [fault for fault in FAULTS if place_of(fault, CHECKOUT).suffix == kind]
+    drawn = random.Random(datetime.now(UTC).toordinal()).sample(of_kind, 3)
+    assert None not in plant(drawn[number : number + 1]).values()

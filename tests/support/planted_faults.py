@@ -4,10 +4,10 @@ them?
     python tests/support/planted_faults.py              every fault, with the test that caught it
     python tests/support/planted_faults.py 3 17         these only
 
-planted_faults.toml lists them. A fault is found by its text, anywhere in `harness/` or in the
-compiled parts of `variants/`; where it is in a header, the modules that include it are built again.
-The tests of its room run first, then the rest of the fast suite. A fault counts as caught if the
-test that fails with it passes without it.
+planted_faults.toml lists them, each with the file of tests that has to notice it. A fault is found
+by its text, anywhere in `harness/` or in the compiled parts of `variants/`; where it is in a header,
+the modules that include it are built again. It counts as caught if a fast test of that file fails
+with it, or brings the interpreter down, and the file passes without it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ LEAST_CAUGHT = 23
 FAILED = re.compile(r"^FAILED (.*?)(?: - .*)?$", re.MULTILINE)
 NOT_COPIED = ".git .venv build dist site local __pycache__ .*_cache .hypothesis *.egg-info"
 PLACES = ("harness/**/*.py", "harness/**/*.hpp", "variants/native/*.hpp")
-PYTEST = "-m pytest -x -q -rf --tb=no --no-header"
+PYTEST = "-m pytest -n 0 -x -q -rf --tb=no --no-header"
 
 
 class Fault(NamedTuple):
-    """What is wrong with it, and which text of one file becomes which."""
+    """What is wrong with it, which text of one file becomes which, and who notices."""
 
     what: str
     right: str
     wrong: str
+    tests: str
 
 
 class CannotPlant(Exception):
@@ -59,11 +60,6 @@ def place_of(fault: Fault, checkout: Path) -> Path:
         times = f"{fault.right!r} occurs {len(found)} times"
         raise CannotPlant(f"{fault.what}: {times}; update the list")
     return found[0]
-
-
-def room_of(module: Path) -> str:
-    """The folder of a module in `harness/`, `variants` for the compiled parts of variants."""
-    return module.parts[1] if module.parts[0] == "harness" else module.parts[0]
 
 
 def copied(folder: Path) -> Path:
@@ -92,43 +88,31 @@ def write(path: Path, source: str, checkout: Path) -> None:
 
 
 def caught_by(fault: Fault, checkout: Path) -> str | None:
-    """The test that catches a fault in a copy, which is restored afterwards; None if the whole fast
-    suite passes.
+    """The test that catches a fault in a copy, which is restored afterwards; None if all of the
+    file's tests pass.
 
-    Raises RuntimeError if the tests end otherwise than by passing or failing.
+    Raises RuntimeError if the tests fail without it as well, or cannot be run.
     """
     path = place_of(fault, checkout)
     right = path.read_text()
-    module = path.relative_to(checkout)
-    room = Path("tests", room_of(module))
-    near = [str(name) for name in (module, room) if (checkout / name).exists()]
-    near = near if module.suffix == ".py" else near[1:]
+    write(path, right.replace(fault.right, fault.wrong), checkout)
+    try:
+        ran = ended(checkout, fault.tests)
+    finally:
+        write(path, right, checkout)
+    if ran.returncode == 0:
+        return None
 
-    for arguments in (near, [f"--ignore={name}" for name in near]):
-        write(path, right.replace(fault.right, fault.wrong), checkout)
-        try:
-            ran = ended(checkout, *arguments)
-        finally:
-            write(path, right, checkout)
-        # 2: in several processes, -x interrupts the others
-        if ran.returncode in (1, 2) and FAILED.search(ran.stdout):
-            return failed_in(ran.stdout, checkout)
-        if ran.returncode not in (0, 5):  # 5: there was nothing to run
-            ending = f"pytest ended with {ran.returncode}\n{ran.stdout}{ran.stderr}"
-            raise RuntimeError(f"{fault.what}: {ending}")
-    return None
+    failed = FAILED.findall(ran.stdout)
+    if not failed and ran.returncode > 0:
+        ending = f"pytest ended with {ran.returncode}\n{ran.stdout}{ran.stderr}"
+        raise RuntimeError(f"{fault.what}: {ending}")
+    name = failed[0] if failed else fault.tests
 
-
-def failed_in(printed: str, checkout: Path) -> str:
-    """The test that failed, which passes now that the fault is gone. Raises RuntimeError if it
-    still fails.
-    """
-    name: str = FAILED.findall(printed)[0]
-    only_failed = "-n 0 --last-failed --last-failed-no-failures none"
-    again = ended(checkout, *only_failed.split(), name.partition("::")[0])
+    again = ended(checkout, name)
     if again.returncode != 0:
         raise RuntimeError(f"{name} fails without a fault as well\n{again.stdout}")
-    return name
+    return str(name)
 
 
 def plant(faults: Iterable[Fault]) -> dict[Fault, str | None]:
