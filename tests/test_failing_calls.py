@@ -12,7 +12,18 @@ import pytest
 from workbench import CHECKOUT
 
 SUPPORT = CHECKOUT / "tests/support"
-COMMANDS = ("train", "train over", "train beside", "encode", "encode over", "merge", "certificate")
+COMMANDS = (
+    "run",
+    "gate",
+    "fetch",
+    "train",
+    "train over",
+    "train beside",
+    "encode",
+    "encode over",
+    "merge",
+    "certificate",
+)
 KINDS = ("open", "read", "write", "fsync", "rename", "mkdir", "unlink")
 FAST = [("encode over", "rename")]
 EVERY = os.environ.get("FAILING_CALLS_EVERY", "7")
