@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.units import counted_text
 from harness.results.canvas import (
     ACCENT,
     FAINT,
@@ -67,10 +66,9 @@ MOST_COLUMNS, COLUMN_WORDS = 4, 0.7
 
 
 class Dot(NamedTuple):
-    """A row in a chart of dots: the line that it is on, and what distinguishes it there."""
+    """A row in a chart of dots, and the line that it is on."""
 
     line: str
-    name: str
     row: Row
     is_hollow: bool = False
 
@@ -81,10 +79,10 @@ def phases(rows: Sequence[Row], title: str = "") -> Figure:
     one's own has no other words.
     """
     tasks = [list(rows)] if is_one_variant(rows) else tasks_of(rows)
-    found, accent = finding(rows)
+    text, accent = finding(rows)
     caption, below = list[str](), list[str]()
     if not title:
-        title = found or "Where the time goes"
+        title = text or "Where the time goes"
         caption = caption_of(rows, panels=len(tasks))
         below = [*notes(rows), *clock_note(against(rows))]
     labels = [labels_of(task) for task in tasks]
@@ -93,7 +91,7 @@ def phases(rows: Sequence[Row], title: str = "") -> Figure:
     for task, names, (left, right) in zip(tasks, labels, panels, strict=True):
         if len(tasks) > 1:
             left.set_title(short(panel_title(task, tasks), 36))
-        found = [Dot(name, "", row) for name, row in zip(names, task, strict=True)]
+        found = [Dot(name, row) for name, row in zip(names, task, strict=True)]
         _draw_dots(left, names, found, accent)
         _write_ends(left, found, accent, with_ratios=False)
         _draw_shares(right, task)
@@ -120,8 +118,9 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     fewest = min(row.threads for row in drawn)
     found, accent = finding([row for row in drawn if row.threads == fewest])
     columns = _columns(drawn, texts)
-    names = list(dict.fromkeys(dot.line for column in columns for dot in column))
-    below = [*_meanings(columns, value), *notes(trainers, drawn, value is TOTAL)]
+    every = list(chain(*columns.values()))
+    names = list(dict.fromkeys(dot.line for dot in every))
+    below = [*_meanings(every, value), *notes(trainers, drawn, value is TOTAL)]
     if len(texts) > MOST_COLUMNS:
         others = dict.fromkeys(row.name for row in drawn if row.configured != accent)
         below.insert(0, f"Grey: {', '.join(others)}.")
@@ -133,37 +132,32 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     height = lines_height(names) + COLUMN_WORDS * (len(columns) > 1)
     figure, (panels,) = new_figure(title, caption, below, [height], [1.0] * len(columns))
 
-    for axes, column in zip(panels, columns, strict=True):
+    for axes, (name, column) in zip(panels, columns.items(), strict=True):
         _draw_dots(axes, names, column, accent, value)
         scale_times(axes, "x", [value.of(row) for row in drawn], value)
         if len(columns) > 1:
-            axes.set_title(short(column[0].name, 15), size=SMALL - 1)
+            axes.set_title(short(name, 15), size=SMALL - 1)
             axes.set_xlabel("")
             axes.tick_params(axis="x", rotation=60)
     if is_one_text:
-        _write_ends(panels[0], columns[0], accent)
+        _write_ends(panels[0], every, accent)
     return figure
 
 
-def _columns(drawn: Sequence[Row], texts: Sequence[Sequence[Row]]) -> list[list[Dot]]:
-    """The dots of one text by threads, of few texts in a column for each, of many on a line for
-    each.
+def _columns(drawn: Sequence[Row], texts: Sequence[Sequence[Row]]) -> dict[str, list[Dot]]:
+    """The dots of each text, on a line for each trainer, by its title; of many texts all dots, on a
+    line for each text.
     """
     titles = {row: panel_title(text, texts) for text in texts for row in text}
-    fewest = min(row.threads for row in drawn)
     labels = labels_of(drawn, without=("data", "vocab_size", "threads"))
-    found: dict[str, list[Dot]] = {}
-    for row, name in zip(drawn, labels, strict=True):
-        if len(texts) == 1:
-            threads = counted_text(row.threads, "thread")
-            dot = Dot(name, threads, row, row.threads > fewest)
-        elif len(texts) <= MOST_COLUMNS:
-            dot = Dot(name, titles[row], row)
-        else:
-            dot = Dot(titles[row], name, row)
-        key = titles[row] if len(texts) <= MOST_COLUMNS else ""
-        found.setdefault(key, []).append(dot)
-    return list(found.values())
+    fewest = min(row.threads for row in drawn)
+    columns: dict[str, list[Dot]] = {}
+    for row, label in zip(drawn, labels, strict=True):
+        title, line = titles[row], label
+        if len(texts) > MOST_COLUMNS:
+            title, line = "", title
+        columns.setdefault(title, []).append(Dot(line, row, row.threads > fewest))
+    return columns
 
 
 def race(rows: Sequence[Row]) -> Figure:
@@ -205,9 +199,8 @@ def _write_ends(axes: Axes, dots: Sequence[Dot], accent: object, with_ratios: bo
         axes.get_yticklabels()[at].set(weight=weight, color=colour)
 
 
-def _meanings(columns: Sequence[Sequence[Dot]], value: Value) -> list[str]:
+def _meanings(dots: Sequence[Dot], value: Value) -> list[str]:
     """Explain the marks that are drawn."""
-    dots = list(chain(*columns))
     meanings = []
     hollow = sorted({dot.row.threads for dot in dots if dot.is_hollow})
     if hollow:
