@@ -18,7 +18,7 @@ from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned, plain
 from harness.tokenizers.encoding import decoder_of, encoder_of
 from harness.tokenizers.ids_file import PLACES, Separator, write_ids
-from harness.tokenizers.learned import Learned, pattern_name, pattern_named
+from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
 from harness.tokenizers.plain import as_bytes, refuse_frame
 from harness.tokenizers.streaming import Streaming
 from variants.contract import GPT2_PATTERN, Merge
@@ -45,6 +45,10 @@ class Tokenizer:
         self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges, _ = learned
         self.origin = dict(origin or {})
         plain.compiled_pattern(self.pattern)
+        try:
+            check_ids(learned)
+        except ValueError as error:
+            raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
         self._encoders: dict[bool, tuple[Streaming, str]] = {}
         self._decoder: plain.PlainDecoder | None = None
 
