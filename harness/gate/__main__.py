@@ -29,7 +29,6 @@ from harness.common.errors import Refusal
 from harness.common.files import check_output, temporary_folder, write_output
 from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
-from harness.common.values import one_of
 from harness.gate import evidence as store
 from harness.gate.base import base_side, changed_lines, located_here, side_of
 from harness.gate.card import DEFAULT_CARD, TIERS, GateCard, card_paths, merged_card, read_gate_card
@@ -154,8 +153,6 @@ def measured(options: argparse.Namespace) -> Evidence:
 
 def requested_card(options: argparse.Namespace) -> GateCard:
     tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
-    for tier in tiers.split(",") if tiers else ():
-        one_of("tier", tier, TIERS)
     overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
     return read_gate_card(options.card, overrides)
 
@@ -212,10 +209,10 @@ def question_of(
     """What the gate asks: its card, and what is accepted."""
     question: GateQuestion = {"card": msgspec.to_builtins(card), "head": head.described}
     accepted = store.read_accepted(store.ACCEPTED)
-    if accepted.counts and "work" in card.tiers:
-        names = [variant.name for variant in variants]
-        stored = accepted.counts
-        question["snapshot"] = {name: stored[name] for name in names if name in stored}
+    names = {variant.name for variant in variants}
+    if accepted.counts:
+        counts = {name: stored for name, stored in accepted.counts.items() if name in names}
+        question["snapshot"] = counts
     if base is None:
         return question
 
@@ -235,13 +232,13 @@ def compared_with(
     """Return what a variant is compared with: another one, or itself with the parameters that
     base's checkout has.
     """
+    name, before = variant.name, variant
     if against is not None:
-        return Compared(f"{variant.name} against {against.name}", base, against, head, variant)
-    for folder in base.import_folders if base else ():
-        of_base = registry.variant_at(Path(folder, "conf"), variant.name)
-        if of_base is not None:
-            return Compared(variant.name, base, of_base, head, variant)
-    return Compared(variant.name, base, variant, head, variant)
+        name, before = f"{name} against {against.name}", against
+    elif base is not None:
+        for folder in base.import_folders:
+            before = registry.variant_at(Path(folder, "conf"), name) or before
+    return Compared(name, base, before, head, variant)
 
 
 def _parser() -> argparse.ArgumentParser:

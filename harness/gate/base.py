@@ -29,8 +29,6 @@ from harness.measure.process import PACKAGES
 from harness.runs.cells import Side
 from harness.runs.resume import WrongCode
 
-UNCOMMITTED = ("not a git repository", "did not match any file")
-"""What git says of code that no repository has."""
 OURS = ("harness", "variants")  # what every measured process imports: the worker, and the contract
 MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 """The base is where HEAD departs from the first of these that git has."""
@@ -114,12 +112,11 @@ def packages_beside(root: Path) -> dict[str, Path]:
     """Return the packages and modules of a repository that this process would import from there;
     never our harness, which measures both sides.
     """
-    files = python_files(root)
-    packages = {file.parent for file in files if file.name == "__init__.py"}
-    tops = {package.name for package in packages if package.parent not in packages}
-    tops |= {file.stem for file in files if file.parent not in packages}
-    found = found_paths(tops - {"harness", "setup", "conftest"})
-    return {name: path for name, path in found.items() if path.is_relative_to(root)}
+    names = set[str]()
+    for file in python_files(root):
+        names |= {file.stem, file.parent.name}
+    found = found_paths(names - {"harness", "setup", "conftest"})
+    return {name: path for name, path in found.items() if root in path.parents}
 
 
 def has_trainer(side: Side, target: str) -> bool:
@@ -216,10 +213,7 @@ def repository_of(packages: Mapping[str, Path]) -> Path:
         root = git(Path(paths[0]).parent, "rev-parse", "--show-toplevel")
         git(Path(root), "ls-files", "--error-unmatch", *paths)
     except Refusal as error:
-        if any(words in str(error) for words in UNCOMMITTED):
-            where = " and ".join(paths)
-            raise no_base(f"git has no repository with {where}; commit it") from error
-        raise
+        raise no_base(f"no commit has {' and '.join(paths)} ({error}); commit it") from error
     return Path(root).resolve()
 
 

@@ -122,58 +122,55 @@ CHANGE = re.compile(r"([0-9a-f]{7,40})\s+(\S+)\s+(work|time)\s+(\S.*)")
 """A change for the worse. It is valid for one base: after the merge, the base of the next change is
 another commit.
 """
-COUNT = re.compile(r"(\S+) (\S+) (\S.*) (\d+)")
+COUNT = re.compile(r"([^#\s]\S*) (\S+) (\S.*) (\d+)")
 """A variant's count of work on a corpus. It is equal on every machine, so another one is a change of the
 algorithm.
 """
 
 
 class Accepted(NamedTuple):
-    """Counts of work by variant and corpus, changes by the beginning of their base, and the lines of
-    all but counts.
-    """
+    """Counts of work by variant and corpus, and changes with the beginning of their base."""
 
     counts: dict[str, dict[str, Counts]]
     changes: list[tuple[str, AcceptedChange]]
-    others: list[str]
 
 
 def read_accepted(path: Path) -> Accepted:
     """Read what a file accepts, nothing without one. Raises Refusal for other lines."""
-    accepted = Accepted({}, [], [])
-    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    for number, line in enumerate(text.splitlines(), 1):
+    accepted = Accepted({}, [])
+    for number, line in enumerate(lines_of(path), 1):
         change, count = CHANGE.fullmatch(line.strip()), COUNT.fullmatch(line.strip())
         if change:
             base, variant, tier, reason = change.groups()
             accepted.changes.append((base, {"variant": variant, "tier": tier, "reason": reason}))
-        elif count and not line.startswith("#"):
+        elif count:
             variant, corpus, name, value = count.groups()
             accepted.counts.setdefault(variant, {}).setdefault(corpus, {})[name] = int(value)
-            continue
         elif line.strip() and not line.startswith("#"):
             raise Refusal(
                 f"{path}, line {number}: write BASE VARIANT TIER REASON, where BASE is the base's "
                 "commit and TIER is work or time; --accept writes VARIANT CORPUS NAME COUNT",
                 UNMEASURED,
             )
-        accepted.others.append(line)
     return accepted
 
 
-def accept(path: Path, records: Sequence[Record]) -> None:
-    """Write the measured counts of work in place of the accepted ones, except those of wrong
-    merges.
+def accept(path: Path, records: Iterable[Record]) -> None:
+    """Write the measured counts of work in place of the accepted ones, except those of wrong merges;
+    sorted, below all other lines.
     """
-    accepted = read_accepted(path)
+    lines = lines_of(path)
     for record in records:
         if record.status == "ok":
-            corpora = accepted.counts.setdefault(str(record.cell.variant), {})
-            corpora[gated(record)["corpus"]] = record.measurement.tallies or {}
+            counted = f"{record.cell.variant} {gated(record)['corpus']} "
+            lines = [line for line in lines if not line.startswith(counted)]
+            counts = record.measurement.tallies or {}
+            lines += [f"{counted}{name} {count}" for name, count in counts.items()]
 
-    lines = []
-    for variant, corpora in accepted.counts.items():
-        for corpus, counts in corpora.items():
-            lines += [f"{variant} {corpus} {name} {count}" for name, count in counts.items()]
-    content = "".join(f"{line}\n" for line in [*accepted.others, *sorted(lines)])
+    lines.sort(key=lambda line: line if COUNT.fullmatch(line) else "")
+    content = "".join(f"{line}\n" for line in lines)
     write_output(path, content.encode(), instead="make its folder writable")
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(errors="replace").splitlines() if path.exists() else []

@@ -12,10 +12,10 @@ from typing import get_args
 from harness.common import errors
 from harness.common.units import bytes_text, count_text, counted_text, share_text
 from harness.gate import evidence as store
-from harness.gate.card import TIERS, GateCard, merged_card
+from harness.gate.card import GateCard, merged_card
 from harness.gate.evidence import ALL, Counts, Evidence, by_comparison, gated, paired_blocks
 from harness.gate.rule import Decision, decide
-from harness.proof import IDENTICAL, PROVED, WRONG
+from harness.proof import PROVED, WRONG
 from harness.records.file import Record
 from harness.records.schema import GateQuestion, State, Tier
 
@@ -70,16 +70,6 @@ class GateVerdict:
         if self.state() == "inconclusive":
             return TREATED[treat_inconclusive]
         return CODES.get(self.state(), errors.UNMEASURED)
-
-    def tiers(self) -> dict[Tier, list[State]]:
-        """Return the states of each tier that has findings: of variants, if it has any of them."""
-        found: dict[Tier, list[State]] = {}
-        for tier in TIERS:
-            findings = [finding for finding in self.findings if finding.tier == tier]
-            of_variants = [finding for finding in findings if finding.variant != ALL]
-            if findings:
-                found[tier] = [finding.state for finding in of_variants or findings]
-        return found
 
 
 def judge(evidence: Evidence) -> GateVerdict:
@@ -143,17 +133,17 @@ def counted_findings(card: GateCard, evidence: Evidence) -> Iterator[Finding]:
     for record in records:
         is_elsewhere = record.status == "skipped" and record.cell.variant in able
         if "identity" in card.tiers and not is_elsewhere:  # else it has corpora that suit it
-            yield merges_finding(record, card.known_wrong.get(str(record.cell.variant)))
-    for record in records:
+            yield merges_finding(card, record)
         if "work" in card.tiers and record.status in MEASURED:
             yield tally_finding(record, snapshot, accepted)
 
 
-def merges_finding(record: Record, known_wrong: str | None = None) -> Finding:
+def merges_finding(card: GateCard, record: Record) -> Finding:
     """One variant's merges on one corpus; an outside trainer that the card knows to be wrong fails
     nothing.
     """
     identity, status, reason = record.identity, record.status, record.measurement.reason
+    known_wrong = card.known_wrong.get(str(record.cell.variant))
     if status == "skipped":
         return finding_on_corpus("identity", "absent", record, reason)
     if status not in MEASURED or identity is None:
@@ -215,16 +205,17 @@ def change_text(before: int | None, after: int | None) -> str:
 # Head against base
 
 
-def failure_of(tier: Tier, name: str, records: Sequence[Record]) -> Finding | None:
-    """What follows from the first of these that failed; a base that fails, or what cannot run here,
-    is only absent.
+def trouble_of(card: GateCard, tier: Tier, name: str, records: Sequence[Record]) -> Finding | None:
+    """What follows from the first of these that failed or made wrong merges; a base that does is
+    only absent.
     """
     for record in records:
-        if record.status not in MEASURED:
-            side = gated(record)["side"]
-            is_absent = record.status == "skipped" or side != "head"
-            reason = f"{side} was {record.status}: {record.measurement.reason}"
-            return Finding(tier, "absent" if is_absent else "unmeasured", name, reason)
+        found, side = merges_finding(card, record), gated(record)["side"]
+        if found.state == "mismatch" and side == "head":
+            return found
+        if found.state != "pass":
+            state: State = found.state if side == "head" else "absent"
+            return Finding(tier, state, name, f"{side}: {found.reason}", found.corpus)
     return None
 
 
@@ -232,8 +223,8 @@ def instructions_finding(card: GateCard, name: str, records: Sequence[Record]) -
     """Instructions of head against those of base, each counted in the same layouts of memory: head
     takes more if its minimum is above base's maximum.
     """
-    if failure := failure_of("work", name, records):
-        return failure
+    if trouble := trouble_of(card, "work", name, records):
+        return trouble
 
     base, head = instructions_of(records, "base"), instructions_of(records, "head")
     share, limit = min(head) / max(base) - 1, card.instructions.max_increase
@@ -251,40 +242,13 @@ def instructions_of(records: Sequence[Record], side: str) -> list[int]:
 
 def time_finding(card: GateCard, name: str, records: Sequence[Record]) -> Finding:
     """One variant's times, unless a sample failed or made other merges."""
-    if trouble := trouble_of(name, records):
+    if trouble := trouble_of(card, "time", name, records):
         return trouble
 
     decision = decide(card.time, paired_blocks(records))
     state: State = "inconclusive" if decision.state == "escalate" else decision.state
     reason = f"{decision.why}{effect_text(decision)}"
     return Finding("time", state, name, reason, gated(records[0])["corpus"], decision)
-
-
-def trouble_of(name: str, records: Sequence[Record]) -> Finding | None:
-    """Why the times of a comparison say nothing: a run failed, or its merges are not the right
-    ones.
-    """
-    if failure := failure_of("time", name, records):
-        return failure
-
-    proved = {record.measurement.merges_sha256 for record in records if is_identical(record)}
-    if not proved:
-        identity = records[0].identity
-        doubt = f"{identity.kind}, {identity.reason}" if identity else "there are none"
-        return Finding("time", "unmeasured", name, f"its merges are not proved: {doubt}")
-
-    for record in records:
-        if record.measurement.merges_sha256 not in proved:
-            side, block = gated(record)["side"], record.measurement.block
-            fault = f"{side} made other merges than the proved ones in block {block}"
-            if side != "head":
-                return finding_on_corpus("time", "absent", record, fault)
-            return finding_on_corpus("identity", "mismatch", record, fault)
-    return None
-
-
-def is_identical(record: Record) -> bool:
-    return record.identity is not None and record.identity.kind == IDENTICAL
 
 
 def effect_text(decision: Decision) -> str:

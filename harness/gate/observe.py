@@ -73,12 +73,10 @@ class Compared(NamedTuple):
 
     def cells(self, cell: TrainCell, tier: Tier, corpus: str) -> list[TrainCell]:
         """Base, head and base again, on the corpus of a cell."""
+        base, head = (self.base, self.base_variant), (self.head, self.variant)
         cells = []
-        for side in ("base", "head", "again"):
+        for side, (code, variant) in (("base", base), ("head", head), ("again", base)):
             gate = (("tier", tier), ("corpus", corpus), ("comparison", self.name), ("side", side))
-            code, variant = self.base, self.base_variant
-            if side == "head":
-                code, variant = self.head, self.variant
             cells.append(replace(cell, variant=variant, side=code, gate=gate))
         return cells
 
@@ -195,7 +193,7 @@ def observe_time(card: GateCard, session: Session, compared: Compared) -> None:
     while True:
         records = session.log.records(task.number)
         number = next_block(rule, paired_blocks(records))
-        if number is None or trouble_of(compared.name, records) is not None:
+        if number is None or trouble_of(card, "time", compared.name, records):
             return
         is_confirming = number >= rule.triage.blocks
         blocks = rule.triage.blocks + is_confirming * rule.confirm.blocks

@@ -10,6 +10,7 @@ import msgspec
 
 from harness.common.escape import markdown_text, terminal_text
 from harness.common.units import count_text, counted_text
+from harness.gate.card import TIERS
 from harness.gate.evidence import ALL, Evidence
 from harness.gate.judge import SAME_CODE, STATES, GateVerdict
 
@@ -24,6 +25,14 @@ HEADINGS = {
     "pass": "passed",
 }
 SIGNS = {"pass": "✅", "accepted": "✅", "inconclusive": "❔", "absent": "❔"}
+ELEMENTS = {
+    "pass": "system-out",
+    "accepted": "system-out",
+    "unmeasured": "error",
+    "absent": "skipped",
+    "inconclusive": "skipped",
+}
+"""The elements of JUnit; all else is a failure."""
 WIDTH, INDENT = 100, 13
 
 
@@ -52,10 +61,13 @@ def lines(verdict: GateVerdict) -> list[str]:
 
     names = {**HEADINGS, "absent": "not measured"}
     tiers = []
-    for tier, states in verdict.tiers().items():
-        numbers = {state: states.count(state) for state in STATES if state in states}
-        counts = [f"{count_text(number)} {names[state]}" for state, number in numbers.items()]
-        tiers.append(f"  {tier:<9}{', '.join(counts)}")
+    for tier in TIERS:
+        found = [one.state for one in verdict.findings if one.tier == tier and one.variant != ALL]
+        counts = [
+            f"{count_text(found.count(state))} {names[state]}" for state in STATES if state in found
+        ]
+        if counts:
+            tiers.append(f"  {tier:<9}{', '.join(counts)}")
     return ["; ".join(headline), *tiers, *text]
 
 
@@ -99,7 +111,7 @@ def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[st
         "schema": 1,
         "verdict": verdict.state(),
         "exit_code": exit_code,
-        "tiers": {tier: verdict.state(tier) for tier in verdict.tiers()},
+        "tiers": {tier: verdict.state(tier) for tier in TIERS},
         "base": evidence.question.get("base"),
         "head": evidence.question["head"],
         "started": evidence.run.run,
@@ -112,16 +124,12 @@ def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[st
 def junit(verdict: GateVerdict) -> str:
     """Return the verdict as JUnit's XML, a test case for each finding."""
     suite = ElementTree.Element("testsuite", name="gate", tests=str(len(verdict.findings)))
-    kinds = {"unmeasured": "error", "absent": "skipped", "inconclusive": "skipped"}
     for finding in verdict.findings:
-        name = " on ".join(filter(None, (finding.variant, finding.corpus)))
-        tier = finding.tier or "card"
-        case = ElementTree.SubElement(suite, "testcase", classname=tier, name=name)
-        message = terminal_text(finding.message)
-        if finding.state in ("pass", "accepted"):
-            ElementTree.SubElement(case, "system-out").text = message
-        else:
-            kind = kinds.get(finding.state, "failure")
-            ElementTree.SubElement(case, kind, type=finding.state, message=message)
+        name = finding.message.partition(": ")[0]
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=finding.tier or "card", name=name
+        )
+        result = ElementTree.SubElement(case, ELEMENTS.get(finding.state, "failure"))
+        result.text = terminal_text(finding.message)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode")

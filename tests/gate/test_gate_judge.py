@@ -17,6 +17,7 @@ from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
+from harness.gate import judge
 from harness.gate.card import GateCard, Stage, TimeRule, read_gate_card
 from harness.gate.evidence import new_log, read_accepted
 from harness.gate.observe import Compared, observe_instructions, session_of
@@ -115,7 +116,7 @@ def add(
     measurement = structs.replace(record.measurement, merges=9)
 
     digest, proof = measurement.merges_sha256, None
-    if tier != "work" and identity is not None and digest is not None:
+    if identity is not None and digest is not None:
         judged = msgspec.convert(identity, StoredIdentity)
         proof = Proof(run=STARTED, cell=0, merges_sha256=digest, identity=judged)
     cell = structs.replace(gate_cell(tier, side), threads=record.cell.threads)
@@ -180,6 +181,7 @@ def test_only_what_takes_more_is_counted_in_other_layouts(
         return Side(name, "", (name,))
 
     monkeypatch.setattr(callgrind, "measure_instructions", counted)
+    monkeypatch.setattr(judge, "trouble_of", lambda *_: None)  # about merges, of which it has none
     session = session_of(RunLog(None, STARTED), tmp_path, "instructions", 5)
     mine = VariantCard("mine", "mine:train")
     compared = [Compared(name, side("base"), mine, side(name), mine) for name in [*counts][1:]]
