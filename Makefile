@@ -51,7 +51,7 @@ outputs:  ## execute the notebook in place, so that a forge shows its figures
 notebook:  ## open the notebook
 	$(RUN) -m jupyterlab notebooks/series.ipynb
 
-reproduce:  ## measure what the published claims say, and judge them: some twenty minutes
+reproduce:  ## measure what the published claims say, and judge them: some 25 minutes
 	-$(RUN) -m harness experiment=series_instructions results=$(AGAIN)/series
 	-$(RUN) -m harness experiment=series_python results=$(AGAIN)/series
 	-$(RUN) -m harness experiment=series_python results=$(AGAIN)/series variants=incremental,multiprocess variant.params.parallel_max=2 variant.params.pool=fresh vocab_size=300

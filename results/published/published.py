@@ -87,13 +87,12 @@ def main(arguments: Sequence[str]) -> int:
         print_table(*programs_table(programs))
         return OK
 
-    records: list[Record] = []
     try:
-        for path in options.paths:  # a cell of one folder does not replace the same one of another
-            records += [record for record in records_of([path]) if record.trains]
+        records = training_records(options.paths)
     except Refusal as refusal:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exit_code
+
     claims = read("claims.yaml")["claims"]
     if options.part or options.on:
         claims = [claim for claim in claims if part_of(claim, programs) == options.part]
@@ -111,6 +110,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def read(name: str) -> Any:
     return yaml.safe_load((FOLDER / name).read_text())
+
+
+def training_records(paths: Sequence[str]) -> list[Record]:
+    """Return what each folder shows: a cell of one does not replace the same cell of another."""
+    records: list[Record] = []
+    for path in paths:
+        records += [record for record in records_of([path]) if record.trains]
+    return records
 
 
 # What the author published
