@@ -47,7 +47,6 @@ KINDS = {
     "digests": "digests of files",
     "imported": "what the processes of unfinished runs have imported",
     "inherited": "merges that training continued from",
-    "stages": "tokenizers of first stages",
     OTHER: "tables of Unicode's classes, and what else is there",
 }
 """The folders of the cache; `other` is all that is in none of them."""

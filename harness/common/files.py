@@ -200,14 +200,11 @@ def make_results_folder(folder: Path) -> None:
     """Create the folder; results/local with a .gitignore, so git ignores it. Raises
     OSError as `mkdir`.
     """
-    default = next(
-        (path for path in (folder, *folder.parents) if path.parts[-2:] == ("results", "local")),
-        None,
-    )
-    is_new = default is not None and not default.exists()
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    if default is not None and is_new:
-        (default / ".gitignore").write_text("*\n")
+    for path in missing:
+        if path.parts[-2:] == ("results", "local"):
+            (path / ".gitignore").write_text("*\n")
 
 
 # Temporary folders: the next command removes those of killed commands

@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.common import cache
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import copy_tree, remove_tree, temporary_folder
 from harness.common.printing import print_stderr
 from harness.common.units import count_text, counted_text
 from harness.proof import BY_DESIGN, PROVED
-from harness.runs.cells import Plan, digest
+from harness.runs.cells import Plan
 from harness.runs.compose import Config, compose, dated
 from harness.runs.plan import card_default, make_plan, show_plan
 
@@ -160,8 +159,7 @@ def run_stages(
         raise Refusal("the second stage extends the first; leave out extend= and seeds=")
     if values.plan:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
-    # the same command finds it again
-    saved = cache.folder("stages", digest(list(arguments))) / "first_stage"
+    saved = folder / "first_stage"
     beside = None if values.save is None else Path(values.save, "first_stage")
     if beside is not None:
         check_free(beside, overwrite=values.overwrite)
