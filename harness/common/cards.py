@@ -235,10 +235,10 @@ class MeasureCard(Strict, frozen=True):
 
     name: Name
     about: Line = ""
-    kind: str = "time"
+    kind: Literal["time", "proof", "instructions"] = "time"
     repeat: int = 1
     warm_up: Count = 0
-    precision: float | None = None
+    precision: Annotated[float, Meta(gt=0, lt=1)] | None = None
     max_blocks: int = 20
 
 

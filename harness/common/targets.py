@@ -16,6 +16,7 @@ from harness.common.units import did_you_mean
 
 # an unknown name is answered with at most so many existing ones, else with the closest
 MOST_NAMES = 50
+DYNAMIC = r"import \*|__getattr__|globals\(|setattr\("
 TOP_LEVEL = re.compile(r"^(?:(?:async )?def|class|from|\w+ *=).*", re.MULTILINE)
 """The lines of a module that name its functions, its own and others'."""
 
@@ -35,14 +36,22 @@ def check_target(target: str) -> None:
     if spec is None:
         raise not_importable(target, "no such module in this folder or environment")
 
-    if package != module or not (spec.origin or "").endswith(".py"):
+    if package != module or spec.origin is None:
         return
-    source = Path(spec.origin or "").read_text(errors="replace")
-    named = re.escape(function.partition(".")[0])  # of a method, its class
-    if not re.search(rf"\b{named}\b|import \*|__getattr__", source):
-        names = re.findall(r"\w+", " ".join(TOP_LEVEL.findall(source)))
+    source = Path(spec.origin)
+    if not may_define(source, target):
+        names = re.findall(r"\w+", " ".join(TOP_LEVEL.findall(source.read_text(errors="replace"))))
         meant = did_you_mean(function, names, f"{module}:")
-        raise Refusal(f"{target!r} is not in {spec.origin};{meant or ' name a function of it'}")
+        raise Refusal(f"{target!r} is not in {source};{meant or ' name a function of it'}")
+
+
+def may_define(source: Path, target: str) -> bool:
+    """Whether a file may have the function of a target: it spells the name, or makes names that it
+    does not spell.
+    """
+    name = re.escape(target.partition(":")[2].partition(".")[0])
+    text = "" if source.suffix != ".py" else source.read_text(errors="replace")
+    return source.suffix != ".py" or re.search(rf"\b{name}\b|{DYNAMIC}", text) is not None
 
 
 def own_target(name: str) -> str | None:

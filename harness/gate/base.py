@@ -24,6 +24,7 @@ from pathlib import Path
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
+from harness.common.targets import may_define
 from harness.measure.machine import git
 from harness.measure.process import PACKAGES
 from harness.runs.cells import Side
@@ -33,8 +34,6 @@ OURS = ("harness", "variants")  # what every measured process imports: the worke
 MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 """The base is where HEAD departs from the first of these that git has."""
 UNSHALLOW = "git fetch --unshallow"
-DYNAMIC = r"import \*|__getattr__|globals\(|setattr\("
-"""In a module whose functions may have names that it does not spell."""
 DOCUMENTS = (".md", ".rst", "results/accepted.txt")
 BUILD_FILES = ("setup.py", "pyproject.toml")
 RUN = re.compile(r"^\s*(?:from|import)\b[^(\n]*(?:\([^)]*\))?|\w+\.py\b", re.MULTILINE)
@@ -121,13 +120,8 @@ def packages_beside(root: Path) -> dict[str, Path]:
 
 def has_trainer(side: Side, target: str) -> bool:
     """Whether a side has the module of a trainer, and its function by the name."""
-    module, _, function = target.partition(":")
-    spec = located(module, side.import_folders)
-    if spec is None or spec.origin is None:
-        return False
-    source = Path(spec.origin)
-    is_named = re.compile(rf"\b{re.escape(function.partition('.')[0])}\b|{DYNAMIC}")
-    return source.suffix != ".py" or bool(is_named.search(source.read_text(errors="replace")))
+    spec = located(target.partition(":")[0], side.import_folders)
+    return spec is not None and spec.origin is not None and may_define(Path(spec.origin), target)
 
 
 # The base

@@ -106,16 +106,12 @@ def plan_of_words(data: str | None, overrides: Sequence[str]) -> Plan:
 def settings_of(config: Config) -> Settings:
     """The command's settings. Raises Refusal for impossible ones."""
     values, measure = config.values, config.measure
-    one_of("measure.kind", measure.kind, ("time", "proof", "instructions"))
     repeat = measure.repeat if values.repeat is None else values.repeat
     at_least("repeat", repeat)
     one_of("profile", values.profile, ("none", "cprofile"))
     if measure.precision is not None:
         from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
 
-        if not 0 < measure.precision < 1:
-            what = f"measure.precision={measure.precision:g} must be between 0 and 1"
-            raise Refusal(f"{what}; 0.05 is within 5 %")
         repeat = max(FEWEST_BLOCKS, repeat)
         at_least("measure.max_blocks", measure.max_blocks, repeat)
     for name, kind in (("results", "FOLDER"), ("save", "FOLDER"), ("certificate", "FILE")):
