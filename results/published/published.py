@@ -364,7 +364,7 @@ def print_figures(programs: Sequence[Entry], measured: Sequence[Row], data: str 
     head += [f"{name}, {whose}" for name in columns for whose in ("theirs", "ours")]
     table = []
     for program, figures, theirs, row in lines:
-        cells = [program["program"], program["variant"], conditions(figures), ours_on(row)]
+        cells = [program["program"], program["variant"], conditions(figures), ours_on(row, figures)]
         for name in columns:
             is_both = row is not None and theirs[name] is not None
             cells += [time_of(theirs[name]), ours_of(row, name) if is_both else "-"]
@@ -397,10 +397,11 @@ def fitting(figures: Entry, program: Entry, found: Sequence[Row]) -> list[Row]:
     return [row for row in usual if row.values["vocab_size"] == largest[row.corpus.name]]
 
 
-def ours_on(row: Row | None) -> str:
+def ours_on(row: Row | None, figures: Entry) -> str:
+    """Return under which conditions a row of ours is; threads only if the published figures name them."""
     if row is None:
         return "not measured here"
-    threads = f", {row.threads} threads" if row.threads > 1 else ""
+    threads = f", {row.threads} threads" if row.threads > 1 and "threads" in figures else ""
     return f"{row.corpus.name}, vocabulary {row.values['vocab_size']:,}{threads}"
 
 
