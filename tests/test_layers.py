@@ -28,7 +28,7 @@ TOKENS = {
     "tokenizers": 22_860,
     "proof": 14_570,
     "records": 6_931,
-    "runs": 17_626,
+    "runs": 17_534,
     "results": 23_176,
     "gate": 11_502,
     "commands": 14_022,

@@ -43,8 +43,7 @@ from harness.runs.cells import (
 )
 from harness.runs.jobs import Counted, Trained
 from harness.runs.resume import TIMEOUT, pending
-from harness.runs.saving import folder_name, save_outputs
-from harness.runs.session import Session, now
+from harness.runs.session import Session, folder_name, now
 from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256
@@ -81,9 +80,7 @@ def measure_block(
         cell = trained.cell
         prove_merges(trained, session)
         if block == Block(0) and trained.answer.status == "ok":
-            session.notes += save_outputs(
-                trained, session.outputs, session.words, session.overwrite
-            )
+            session.save(trained)
         lines = jobs.train_lines(trained)
         cell_line = structs.replace(lines.cell, place=task.cells.index(cell))
         # A single block that an earlier attempt began was not measured whole by this one.
