@@ -7,12 +7,12 @@ import struct
 import unicodedata
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
-from harness.common.cards import RareWords
-from harness.corpora.random_text import rare_words
+from harness.common.registry import definition_counter
 from harness.gate.card import read_gate_card
+from harness.runs.plan import planned
+from harness.worker.exchange import read_words
 from variants.contract import Merge, WordCounts
 from variants.heap import train
 
@@ -22,15 +22,11 @@ Items = list[tuple[bytes, int]]
 @functools.cache
 def words_of(corpus: str) -> tuple[Items, int]:
     """The words of a corpus of the usual card, and how many merges it asks for."""
-    overrides = read_gate_card("usual").corpora[corpus].overrides
-    values = dict(override.split("=") for override in overrides)
-    number = int(values.get("data.source.words", 70_000))
-    heavy = int(values.get("data.source.heavy", 200))
-    ((data, lengths, counts),) = rare_words(RareWords(seed=7, words=number, heavy=heavy))
-    ends = np.cumsum(lengths)
-    text = data.tobytes()
-    words = [text[end - length : end] for end, length in zip(ends, lengths, strict=True)]
-    return list(zip(words, counts.tolist(), strict=True)), int(values["vocab_size"]) - 256
+    (cell,) = planned(read_gate_card("usual").corpora[corpus].overrides).cells
+    reading = cell.reading
+    is_table = reading.file.table
+    words = read_words(reading.folder)[0] if is_table else definition_counter()(reading.corpus)
+    return list(words.items()), cell.num_merges
 
 
 def text(word: bytes) -> str:
@@ -83,11 +79,19 @@ def makes_other_merges(corpus: str, mistaken: Items) -> bool:
     return list(train(WordCounts.from_items(given), len(expected))) != expected
 
 
-@pytest.mark.parametrize("kind", MISTAKEN_WORDS)
-def test_mistake_about_words_changes_the_merges(kind: str) -> None:
-    items, _ = words_of("rare")
+@pytest.mark.parametrize(
+    ("corpus", "kind"),
+    [
+        *(("rare", kind) for kind in MISTAKEN_WORDS),
+        ("scripts", "a byte of Chinese"),
+        ("scripts", "more than 200 bytes"),
+        ("numbers", "a digit"),
+    ],
+)
+def test_mistake_about_words_changes_the_merges(corpus: str, kind: str) -> None:
+    items, _ = words_of(corpus)
     mistaken = [(MISTAKEN_WORDS[kind](word), count) for word, count in items]
-    assert makes_other_merges("rare", mistaken)
+    assert makes_other_merges(corpus, mistaken)
 
 
 @pytest.mark.parametrize("kind", MISTAKEN_COUNTS)
