@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
-import sys
-import tempfile
+import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from rows import write_files
 from workbench import CHECKOUT
 
 import harness
-from harness.common import files, registry
+from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
@@ -41,6 +41,23 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = new_repository(tmp_path / "repository")
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture
+def gated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """The exit code of a gate with a small card, and what it printed, in one line."""
+
+    def run(
+        *arguments: str, card: str = str(CARD), tiers: str = "identity,time"
+    ) -> tuple[int, str]:
+        how = ["--card", card, "--tiers", tiers] if "--replay" not in arguments else []
+        code = gate.main([*arguments, *how, "--output", str(tmp_path / "out")])
+        return code, " ".join(capsys.readouterr().out.split())
+
+    return run
+
+
+Gated = Callable[..., tuple[int, str]]
 
 
 def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(
@@ -90,60 +107,27 @@ def test_trainer_is_new_without_its_module_or_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_renamed_trainer_is_new_until_its_old_name_is_given(
-    repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_renamed_trainer_is_new_until_its_old_name_is_given(repository: Path, gated: Gated) -> None:
     git(repository, "checkout", "-qb", "change")
     git(repository, "mv", "mine.py", "fresh.py")
     commit_all(repository)
-    tiers = ["--card", str(CARD), "--output", "out", "--tiers", "identity,time"]
-    assert gate.main(["fresh:train", *tiers]) == 0
-    new = "fresh:train: new in head: not compared; --base-target TARGET names it in the base"
-    assert new in " ".join(capsys.readouterr().out.split())
-    assert gate.main(["fresh:train", *tiers, "--base-target", "mine:train"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+    code, shown = gated("fresh:train")
+    assert code == 0
+    assert "fresh:train: new in head: not compared; --base-target TARGET names it in" in shown
+    code, shown = gated("fresh:train", "--base-target", "mine:train")
+    assert code == 0
     assert "fresh:train against mine:train on random_text" in shown
 
 
-COMPARE_UNTIL_KILLED = """
-import time
-from pathlib import Path
-from harness.common.files import temporary_folder
-from harness.gate.base import base_side
-
-with temporary_folder() as folder, base_side(["mine:train"], "main", "", folder, folder):
-    print("compared", flush=True)
-    time.sleep(600)
-"""
-
-
-def test_next_gate_removes_the_worktree_of_a_killed_one(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also at once after the kill."""
+def test_next_gate_removes_the_worktree_of_a_killed_one(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "-q", str(tmp_path / "killed"))
+    shutil.rmtree(tmp_path / "killed")
     (repository / "mine.py").write_text("")
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    command = [sys.executable, "-c", COMPARE_UNTIL_KILLED]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
-        assert killed.stdout is not None
-        assert killed.stdout.readline() == b"compared\n"
-        killed.kill()
-    assert len(git(repository, "worktree", "list").splitlines()) == 2
-
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    files.remove_abandoned.cache_clear()
-    with (
-        files.temporary_folder() as folder,
-        base_side(["mine:train"], "main", "", folder, folder) as base,
-    ):
+    with base_side(["mine:train"], "main", "", tmp_path, tmp_path) as base:
         module = Path(base.import_folders[0], "mine.py")
         assert module.read_text() == "from variants.heap import train\n"
         assert len(git(repository, "worktree", "list").splitlines()) == 2  # its own
     assert len(git(repository, "worktree", "list").splitlines()) == 1
-    assert list(temporary.iterdir()) == []
 
 
 # Compiled modules
@@ -269,7 +253,7 @@ def test_each_package_of_the_repository_is_taken_from_the_base(
 
 @pytest.mark.slow
 def test_base_that_imports_a_file_of_the_working_tree_is_no_result(
-    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    repository: Path, gated: Gated
 ) -> None:
     folder = repository / "vendored"
     content = f"import sys\nsys.path.insert(0, {str(folder)!r})\nfrom quick import train\n"
@@ -279,15 +263,14 @@ def test_base_that_imports_a_file_of_the_working_tree_is_no_result(
     git(repository, "checkout", "-qb", "change")
     (folder / "quick.py").write_text(SLOWER)
     commit_all(repository)
-    card = ["--card", str(CARD), "--output", str(tmp_path / "out")]
-    assert gate.main(["mine:train", *card, "--tiers", "identity,time"]) == 22
-    headline = " ".join(capsys.readouterr().out.partition("  identity")[0].split())
-    assert f"the results are not trusted: base imported {folder / 'quick.py'}" in headline
+    code, shown = gated("mine:train")
+    assert code == 22
+    assert f"the results are not trusted: base imported {folder / 'quick.py'}" in shown
 
 
 @pytest.mark.slow
 def test_change_of_its_own_card_is_in_the_headline(
-    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    repository: Path, tmp_path: Path, gated: Gated
 ) -> None:
     card = repository / "gate.yaml"
     card.write_text(CARD.read_text())
@@ -296,13 +279,11 @@ def test_change_of_its_own_card_is_in_the_headline(
     (repository / "mine.py").write_text(SLOWER)
     card.write_text(CARD.read_text().replace("limits: {wall: 300}", "limits: {wall: 200}"))
     commit_all(repository)
-    output = ["--output", str(tmp_path / "out")]
-    for replayed in ([], ["--replay", str(tmp_path / "out")]):
-        arguments = replayed or ["mine:train", "--card", "gate.yaml", "--tiers", "identity,time"]
-        assert gate.main([*arguments, *output]) in (0, 20, 23)
-        headline = " ".join(capsys.readouterr().out.partition("  identity")[0].split())
-        edit = "-limits: {wall: 300} +limits: {wall: 200}"
-        assert f"the change edits the card of its own gate: {edit}" in headline
+    edit = "the change edits the card of its own gate: -limits: {wall: 300} +limits: {wall: 200}"
+    for arguments in (["mine:train"], ["--replay", str(tmp_path / "out")]):
+        code, shown = gated(*arguments, card="gate.yaml")
+        assert code in (0, 20, 23)
+        assert edit in shown.partition(" identity ")[0]
 
 
 # What head and the checkout could do
@@ -327,10 +308,7 @@ for base in glob.glob(FOLDERS + "/bpe-harness-*/checkout/mine.py"):
 
 @pytest.mark.slow
 def test_head_that_makes_the_base_slower_is_not_believed(
-    repository: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gated: Gated
 ) -> None:
     """It takes twice as long, and so would what is left of the base."""
     folders = tmp_path / "temporary"
@@ -338,11 +316,12 @@ def test_head_that_makes_the_base_slower_is_not_believed(
     monkeypatch.setattr("tempfile.tempdir", str(folders))
     attack = f"FOLDERS = {str(folders)!r}\nSLOWER = {SLOWER!r}\n{REWRITES_BASE}{SLOWER}"
     (repository / "mine.py").write_text(attack)
-    card = ["--card", str(CARD), "--output", str(tmp_path / "out")]
-    assert gate.main(["mine:train", *card, "--tiers", "identity,time"]) == 22
-    headline = " ".join(capsys.readouterr().out.partition("  identity")[0].split())
-    assert "the results are not trusted: checkout/mine.py" in headline
-    assert "of the base, changed while head ran" in headline  # although its time says the same
+    code, shown = gated("mine:train")
+    assert code == 22
+    # although its time says the same
+    assert re.search(
+        r"not trusted: checkout/mine\.py.*, of the base, changed while head ran", shown
+    )
 
 
 def test_file_altered_and_restored_has_another_state(tmp_path: Path) -> None:
