@@ -11,7 +11,6 @@ from typing import get_args
 
 from harness.common import errors
 from harness.common.units import bytes_text, count_text, counted_text, share_text
-from harness.gate import evidence as store
 from harness.gate.card import GateCard, merged_card
 from harness.gate.evidence import ALL, Counts, Evidence, by_comparison, gated, paired_blocks
 from harness.gate.rule import Decision, decide
@@ -43,7 +42,8 @@ class Finding:
     reason: str
     corpus: str | None = None
     decision: Decision | None = None
-    advice: str = ""
+    accepting: str = ""
+    """The line that would accept it."""
 
     @property
     def message(self) -> str:
@@ -103,7 +103,7 @@ def with_acceptance(finding: Finding, question: GateQuestion) -> Finding:
             reason = f"{finding.reason}; accepted: {change['reason']}"
             return replace(finding, state="accepted", reason=reason)
     line = f"{question['commit'][:12]} {finding.variant} {finding.tier} REASON"
-    return replace(finding, advice=f"if that is on purpose, commit in {store.ACCEPTED}: {line}")
+    return replace(finding, accepting=line)
 
 
 def tier_not_measured(tier: Tier, findings: Sequence[Finding]) -> Iterator[Finding]:

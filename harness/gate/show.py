@@ -11,7 +11,7 @@ import msgspec
 from harness.common.escape import markdown_text, terminal_text
 from harness.common.units import count_text, counted_text
 from harness.gate.card import TIERS
-from harness.gate.evidence import ALL, Evidence
+from harness.gate.evidence import ACCEPTED, ALL, Evidence
 from harness.gate.judge import SAME_CODE, STATES, GateVerdict
 
 HEADINGS = {
@@ -53,9 +53,9 @@ def lines(verdict: GateVerdict) -> list[str]:
             shared.setdefault((finding.state, finding.reason), {})[finding.variant] = None
         elif finding.state != "pass" or finding.tier == "time":
             text.append(f"{finding.state:<{INDENT}}{finding.message}")
-        if finding.advice:
-            advice, _, line = finding.advice.partition(": ")
-            text += [f"{'':<{INDENT}}{advice}:", f"{'':<{INDENT}}{line}"]  # to copy, so it is whole
+        if finding.accepting:
+            advice = f"if that is on purpose, commit in {ACCEPTED}:"
+            text += [f"{'':<{INDENT}}{line}" for line in (advice, finding.accepting)]
     for (state, reason), variants in shared.items():
         text.append(f"{state:<{INDENT}}{', '.join(variants)}: {reason}")
 
@@ -84,7 +84,9 @@ def wrapped(line: str) -> str:
     """Break a line at 100 columns; what belongs to a finding stays below it."""
     wrapper = textwrap.TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
     wrapper.subsequent_indent = " " * INDENT
-    return wrapper.fill(line)
+    return wrapper.fill(line.replace(" %", "\N{NO-BREAK SPACE}%")).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
 
 
 def summary_of(verdict: GateVerdict, evidence: Evidence) -> str:
