@@ -47,11 +47,7 @@ examples:
 
 exit code: 0; 2 for a usage error; 21 if an engine gives other ids or decodes otherwise; 22 if an
 engine gave up on a text or none could be tried, or a file cannot be read, used or written."""
-TOKENIZER = {
-    "metavar": "TOKENIZER",
-    "help": "a folder, tokenizer.json or tiktoken:NAME; for convert also ranks",
-}
-
+TOKENIZER = {"metavar": "TOKENIZER", "help": "a folder, tokenizer.json or tiktoken:NAME"}
 DATA = "a data set or a file; repeatable"
 EOS = "the end token in tokenizer_config.json, if its text does not say so"
 Add = Callable[..., None]
@@ -143,7 +139,8 @@ def _parser() -> argparse.ArgumentParser:
     add = _add(commands, _decode, "decode", "write the bytes of ids")
     add("ids", "IDS", 'such as "1 2 3"; - reads standard input; a .npy or .bin file')
 
-    add = _add(commands, _convert, "convert", "write a tokenizer in another form")
+    with_ranks = {**TOKENIZER, "help": "a folder, tokenizer.json, tiktoken:NAME or ranks"}
+    add = _add(commands, _convert, "convert", "write a tokenizer in another form", with_ranks)
     forms = "; ".join(f"{form}: {', '.join(names)}" for form, names in FILES_OF.items())
     add("--to", "FORM", forms, choices=FILES_OF, required=True)
     _add_folder(add, "--output", "where to write these files")
@@ -200,13 +197,13 @@ def _add_folder(add: Add, option: str, about: str, *, required: bool = True) -> 
 
 
 def _add_set(add: Add) -> None:
-    about = "as for python -m harness, for every text: data.bytes=1MB, data.column=body; repeatable"
+    about = "as for python -m harness: data.bytes=1MB, data.column=body; repeatable"
     add("--set", "NAME=VALUE", about, action="append", default=[])
     add("--config-dir", "FOLDER", CARDS, type=Path)
 
 
 def _add_ordinary(add: Add) -> None:
-    about = "treat special tokens in the text as ordinary text, as for text of strangers"
+    about = "treat special tokens in the text as ordinary text"
     add("--no-special-tokens", None, about, dest="special_tokens", action="store_false")
 
 

@@ -23,7 +23,7 @@ from unittest import mock
 import msgspec
 from msgspec.structs import asdict
 
-from harness.__main__ import SHORT, usage
+from harness.__main__ import SHORT
 from harness.common import registry
 from harness.records.schema import KINDS
 from variants.contract import TieBreak
@@ -34,6 +34,8 @@ HEADINGS = {"about": "what it is", "params": "parameters", "facts.bytes": "bytes
 PROGRAM = re.compile(r'prog="python -m (harness\.[\w.]+)"')
 SUBCOMMANDS = re.compile(r"^  (?!-)\S+\n((?:    .*\n)+)", re.MULTILINE)
 """What help lists below a metavar such as COMMAND."""
+HELP_OPTION = re.compile(r"^  -h, --help .*\n", re.MULTILINE)
+SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z(])")
 TIE_BREAK = re.compile(r'^    [A-Z_]+ = "(\w+)"\n    """(.*?)"""', re.MULTILINE | re.DOTALL)
 """A rule with its description, which follows it in the contract."""
 
@@ -88,13 +90,16 @@ def in_words(card: Any, column: str) -> str:
 
 
 def experiments() -> str:
-    """Each experiment's command and what it shows: the comments that its file begins with."""
+    """Each experiment's command, which leads to its file, and the first sentence of the comments
+    that its file begins with.
+    """
     rows = []
     for name in registry.cards("experiment"):
         lines = (registry.conf_folder() / f"experiment/{name}.yaml").read_text().splitlines()
         comments = itertools.takewhile(lambda line: line.startswith("#"), lines)
         command, *shows = [line.lstrip("# ") for line in comments]
-        rows.append((code(command), " ".join(shows)))
+        linked = f"[{code(command)}](../../conf/experiment/{name}.yaml)"
+        rows.append((linked, SENTENCE_END.split(" ".join(shows))[0]))
     return table(("command", "what it shows"), rows)
 
 
@@ -104,8 +109,10 @@ def defaults() -> str:
 
 
 def commands() -> str:
-    """The help of every command and subcommand."""
-    parts = [("## python -m harness", SHORT.read_text()), ("`--help all`:", usage())]
+    """The help of every command and subcommand; what a command says of a subcommand stands there
+    alone.
+    """
+    parts = [("## python -m harness", SHORT.read_text())]
     modules = {}
     for path in (REPOSITORY / "harness").rglob("*.py"):
         for program in PROGRAM.findall(path.read_text()):
@@ -115,12 +122,15 @@ def commands() -> str:
         parts.append((f"## python -m {program}", text))
         listed = SUBCOMMANDS.search(text)
         for name in re.findall(r"^    (\w+)  ", listed[1] if listed else "", re.MULTILINE):
-            parts.append((f"### {program} {name}", help_of(module, name)))
+            options = help_of(module, name).partition("\n\n")[2]
+            parts.append((f"### {program} {name}", options))
     return "\n\n".join(f"{title}\n\n```text\n{text.rstrip()}\n```" for title, text in parts)
 
 
 def help_of(module: str, *arguments: str) -> str:
-    """Return a command's help without its usage, which each Python lays out its own way."""
+    """Return a command's help without --help, and without its usage, which each Python lays out its
+    own way.
+    """
     printed = io.StringIO()
     with (
         contextlib.redirect_stdout(printed),
@@ -128,7 +138,8 @@ def help_of(module: str, *arguments: str) -> str:
         contextlib.suppress(SystemExit),
     ):
         importlib.import_module(module).main([*arguments, "--help"])
-    return printed.getvalue().partition("\n\n")[2]
+    text = printed.getvalue().partition("\n\n")[2]
+    return re.sub(r"^options:\n(?=\n|\Z)", "", HELP_OPTION.sub("", text), flags=re.MULTILINE)
 
 
 def record_keys() -> str:
@@ -136,20 +147,24 @@ def record_keys() -> str:
     _, definitions = msgspec.json.schema_components(KINDS, ref_template="{name}")
     parts = []
     for kind in KINDS:
-        rows = keys_of(definitions[kind.__name__], definitions)
-        keys = table(("key", "type", "always there", "meaning"), rows)
-        parts.append(f"### `{kind.__struct_config__.tag}`\n\n{inspect.getdoc(kind)}\n\n{keys}")
+        parts.append(f"### `{kind.__struct_config__.tag}`\n\n{inspect.getdoc(kind)}")
+        rows = list(keys_of(definitions[kind.__name__], definitions))
+        if rows:
+            parts.append(table(("key", "type", "meaning"), rows))
     return "\n\n".join(parts)
 
 
 def keys_of(schema: Any, definitions: Any, above: str = "") -> Iterator[tuple[str, ...]]:
     """The keys of a line or of a mapping in it, each followed by those within it."""
     for name, value in schema["properties"].items():
+        if not above and name in ("kind", "run"):  # every line has them
+            continue
         options = [option for option in value.get("anyOf", [value]) if option.get("type") != "null"]
         inner = definitions.get(options[0].get("$ref"), options[0])
-        always = "yes" if name in schema.get("required", ()) else ""
         kind = inner.get("type") or " or ".join(code(str(each)) for each in inner.get("enum", ()))
-        yield code(above + name), kind, always, value.get("description", "")
+        if name in schema.get("required", ()):
+            kind += ", always"
+        yield code(above + name), kind, value.get("description", "")
         if "properties" in inner:
             yield from keys_of(inner, definitions, f"{above}{name}.")
 

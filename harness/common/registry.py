@@ -109,7 +109,7 @@ def conf_folder() -> Path:
     )
 
 
-CARDS = "a folder of cards of your own, laid out as conf/: data/NAME.yaml, pattern/NAME.yaml ..."
+CARDS = "add the cards in this folder, laid out as conf/"
 
 
 class Folder:
