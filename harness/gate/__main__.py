@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -35,7 +36,7 @@ from harness.gate.card import DEFAULT_CARD, TIERS, GateCard, card_paths, merged_
 from harness.gate.evidence import ALL, Evidence, note
 from harness.gate.judge import TREATED, judge
 from harness.gate.observe import Compared, observe_tiers
-from harness.gate.show import as_json, junit, lines, summary_of, wrapped
+from harness.gate.show import WIDTH, as_json, junit, lines, summary_of, wrapped
 from harness.measure.process import PACKAGES
 from harness.records.file import files_read
 from harness.records.schema import GateQuestion
@@ -76,7 +77,8 @@ def judge_change(options: argparse.Namespace) -> int:
         write_output(options.output / store.SUMMARY, summary_of(verdict, evidence).encode())
 
     text = [*lines(verdict), *next_step(options)]
-    print_stdout(junit(verdict) if options.format == "junit" else "\n".join(map(wrapped, text)))
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+    print_stdout(junit(verdict) if options.format == "junit" else wrapped(text, width))
     return code
 
 

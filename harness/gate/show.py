@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Iterable
 from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
 
 from harness.common.escape import markdown_text, terminal_text
+from harness.common.printing import wrap
 from harness.common.units import count_text, counted_text
 from harness.gate.card import TIERS
 from harness.gate.evidence import ACCEPTED, ALL, Evidence
@@ -34,6 +35,7 @@ ELEMENTS = {
 }
 """The elements of JUnit; all else is a failure."""
 WIDTH, INDENT = 100, 13
+BLANK = "\N{NO-BREAK SPACE}"
 
 
 def lines(verdict: GateVerdict) -> list[str]:
@@ -80,13 +82,10 @@ def checks_text(verdict: GateVerdict) -> str:
     return f"{count_text(passed)} of {count_text(len(states))} checks passed"
 
 
-def wrapped(line: str) -> str:
-    """Break a line at 100 columns; what belongs to a finding stays below it."""
-    wrapper = textwrap.TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
-    wrapper.subsequent_indent = " " * INDENT
-    return wrapper.fill(line.replace(" %", "\N{NO-BREAK SPACE}%")).replace(
-        "\N{NO-BREAK SPACE}", " "
-    )
+def wrapped(lines: Iterable[str], width: int = WIDTH) -> str:
+    """Break lines at this width, but not before a per cent sign."""
+    text = "\n".join(lines).replace(" %", f"{BLANK}%")
+    return wrap(text, width).replace(BLANK, " ")
 
 
 def summary_of(verdict: GateVerdict, evidence: Evidence) -> str:
@@ -98,7 +97,7 @@ def summary_of(verdict: GateVerdict, evidence: Evidence) -> str:
     question, environment = evidence.question, evidence.run.environment
     facts = [environment.get("cpu"), environment.get("python"), evidence.run.run[:10]]
     sides = f"Base: {question.get('base', 'none')}; head: {question['head']}."
-    text = [f"### {sign} {markdown_text(first)}", "", "```text", *map(wrapped, rest), "```", ""]
+    text = [f"### {sign} {markdown_text(first)}", "", "```text", wrapped(rest), "```", ""]
     return "\n".join([*text, markdown_text(f"{sides} {', '.join(filter(None, facts))}")]) + "\n"
 
 
