@@ -1,10 +1,8 @@
-"""Counting a text where it is: in parts, by processes of this machine or by workers of Dask.
+"""Counting a text where it is: in parts, by threads of this process or by workers of Dask.
 
 A worker counts a part and returns its words as a sorted run, which stays in the cache until all
 parts are counted; a part whose run is there is not counted again. Then this process merges the runs
 into one table. Files are on this machine or behind a URL that fsspec opens.
-
-Processes of this machine get their parts through pipes, so nobody else reaches them.
 """
 
 from __future__ import annotations
@@ -12,22 +10,15 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import multiprocessing
-import os
 import re
 import shutil
-import signal
-import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any, BinaryIO
-from unittest import mock
 
 import regex
 
@@ -52,7 +43,6 @@ RUN = "run"  # the file of a part's words in its entry of the cache
 FORMAT = 9  # of a run in the cache; one of another format is not read
 PART_BYTES = 64_000_000
 SECONDS_TO_CONNECT = 20
-MOST_LOSSES = 10
 AGAIN = "run the same command again"
 STATES = (
     "ETag",
@@ -128,19 +118,18 @@ def count(
     """Have the parts counted that have none of the entries `runs`; returns all of them. Raises Refusal
     if a part cannot be read.
     """
-    entries = [entry for part in parts if (entry := cache.find(runs, part.key)) is not None]
-    counted = {entry.path.name for entry in entries}
-    left = {part.key: part for part in parts if part.key not in counted}
-    print_stderr(f"counting {label}, {count_text(len(entries))} of them counted before")
+    left = {part.key: part for part in parts if cache.find(runs, part.key) is None}
+    before = count_text(len(parts) - len(left))
+    print_stderr(f"counting {label}, {before} of them counted before")
 
     total = sum(part.size for part in parts)
     done = total - sum(part.size for part in left.values())
     with bar("counting", total, "bytes") as show:
-        for part, result in results(left, scheduler, memory):
-            entries.append(cache.put(runs, part.key, result.write))
+        for part, result in results(left.values(), scheduler, memory):
+            cache.put(runs, part.key, result.write)
             done += part.size
             show(done)
-    return entries
+    return [entry for part in parts if (entry := cache.find(runs, part.key))]
 
 
 def merge_parts(entries: Sequence[cache.Entry], folder: Path) -> dict[str, Any]:
@@ -326,7 +315,22 @@ class CountedPart:
         return self.facts
 
 
-def count_part(part: Chunk, memory: int | None) -> CountedPart:
+@dataclass(frozen=True)
+class Stoppable:
+    """A file until nobody needs what is written into it."""
+
+    file: BinaryIO
+    is_stopped: Callable[[], bool]
+
+    def write(self, block: bytes) -> int:
+        if self.is_stopped():
+            raise Refusal("not needed any more")
+        return self.file.write(block)
+
+
+def count_part(
+    part: Chunk, memory: int | None, is_stopped: Callable[[], bool] = bool
+) -> CountedPart:
     """Count a part. Raises Refusal, which names the file, if it cannot be read."""
     text, sizes = part.text, list[int]()
     text = replace(text, reading=replace(text.reading))
@@ -338,7 +342,7 @@ def count_part(part: Chunk, memory: int | None) -> CountedPart:
             text = replace(text, members=[part], separator=end)
 
         def write(file: BinaryIO) -> None:
-            sizes.append(text.write(file)[0])
+            sizes.append(text.write(Stoppable(file, is_stopped))[0])  # type: ignore[arg-type]
 
         word_counts = counting.count_stream(part.corpus, write, memory)
         if not part.member.is_unchanged():
@@ -355,87 +359,46 @@ def count_part(part: Chunk, memory: int | None) -> CountedPart:
 
 # Who does it
 
+Submit = Callable[[Chunk, int | None], "Future[CountedPart]"]
+
 
 def results(
-    parts: Mapping[str, Chunk], scheduler: str | None, memory: int | None
+    parts: Iterable[Chunk], scheduler: str | None, memory: int | None
 ) -> Iterator[tuple[Chunk, CountedPart]]:
     """Yield the parts with the results of `count_part`, in the order of finishing.
 
     Raises Refusal if a task raises it, if the scheduler is lost, or if no worker can run a task.
     """
-    left, losses = dict(parts), 0
-    while left:
-        with workers(scheduler) as executor:
-            futures = {}
-            with in_processes_of_their_own():
-                for key, part in left.items():
-                    futures[executor.submit(count_part, part, memory)] = key
-            try:
-                for future in as_completed(futures):
-                    key = futures.pop(future)
-                    counted = future.result()
-                    yield left.pop(key), counted
-                    losses = 0
-            except BrokenProcessPool as error:
-                losses += 1
-                if losses > MOST_LOSSES:
-                    advice = "they need memory for a table of words, set counting.memory=1GB"
-                    raise Refusal(f"all workers are lost; {advice}", UNMEASURED) from error
-                print_stderr("a worker was lost; what was not sent is counted again")
-            except CancelledError as error:
-                what = "the scheduler was lost; the words of counted parts are kept"
-                raise Refusal(f"{what}, {AGAIN}", UNMEASURED) from error
-            except Refusal:
-                raise
-            except Exception as error:  # whatever happens to a task of a cluster
-                needs = f"workers need this version of bpe-harness, memory and room; then {AGAIN}"
-                what = f"a worker cannot count a part ({line_of(error)})"
-                raise Refusal(f"{what}; {needs}", UNMEASURED) from error
+    with workers(scheduler) as submit:
+        futures = {submit(part, memory): part for part in parts}
+        try:
+            for future in as_completed(futures):
+                yield futures.pop(future), future.result()
+        except Refusal:
+            raise
+        except Exception as error:  # whatever happens to a scheduler and its workers
+            what = f"the scheduler or a worker was lost ({line_of(error)})"
+            needs = "workers need this version of bpe-harness, memory and room"
+            advice = f"the words of counted parts are kept, {AGAIN}"
+            raise Refusal(f"{what}; {needs}; {advice}", UNMEASURED) from error
 
 
 @contextlib.contextmanager
-def workers(scheduler: str | None) -> Iterator[Executor]:
-    """Processes of this machine, or the workers of a scheduler."""
+def workers(scheduler: str | None) -> Iterator[Submit]:
+    """What has a part counted, by threads of this process or by the workers of a scheduler."""
     if scheduler is not None:
         with client_of(scheduler) as client:
-            yield client.get_executor(pure=False)
+            executor = client.get_executor(pure=False)
+            yield lambda part, memory: executor.submit(count_part, part, memory)
         return
 
-    others = multiprocessing.active_children()
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(usable_cores(), context, initializer=begin)
+    stop = threading.Event()
+    threads = ThreadPoolExecutor(usable_cores())
     try:
-        yield pool
+        yield lambda part, memory: threads.submit(count_part, part, memory, stop.is_set)
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            if process not in others:
-                process.kill()
-
-
-@contextlib.contextmanager
-def in_processes_of_their_own() -> Iterator[None]:
-    """Let processes that are started import no script that is running, and leave Ctrl-C to this
-    one.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # they inherit it
-    try:
-        with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):
-            yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def begin() -> None:
-    """Have a worker process end with the one that started it."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def end() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=end, daemon=True).start()
+        stop.set()
+        threads.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager

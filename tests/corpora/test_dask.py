@@ -4,19 +4,16 @@ wherever files are.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import multiprocessing
 import os
 import random
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,9 +33,8 @@ from scanned_texts import COMPILED, random_content
 from workbench import cells, wait_until
 
 from harness.common.errors import Refusal
-from harness.corpora import dask
+from harness.corpora import dask, local
 from harness.corpora.cards import card_of
-from harness.measure.machine import usable_cores
 from harness.worker import exchange
 from variants.contract import Corpus, InvalidText
 from variants.counting.native import native
@@ -77,9 +73,9 @@ def count_here(
 ) -> dict[bytes, int]:
     """The same in this process; `before` is called when the text has been divided."""
 
-    def results(parts: Mapping[str, Any], _: Any, memory: int | None) -> Iterator[Any]:
+    def results(parts: Iterable[Any], _: Any, memory: int | None) -> Iterator[Any]:
         before()
-        return ((part, dask.count_part(part, memory)) for part in parts.values())
+        return ((part, dask.count_part(part, memory)) for part in parts)
 
     with mock.patch.object(dask, "results", results):
         return count(path, part, **how)
@@ -238,37 +234,53 @@ def listening(*processes: psutil.Process) -> list[Any]:
     return [each.laddr for each in connections if each.status == psutil.CONN_LISTEN or each.laddr]
 
 
-def works(process: psutil.Process) -> bool:
-    """Whether a process has not ended; nobody may have waited for it."""
-    with contextlib.suppress(psutil.Error):
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    return False
+def test_threads_of_the_command_listen_on_nothing(tmp_path: Path) -> None:
+    text = tmp_path / "a.txt"
+    text.write_text("low low lower")
+    this = psutil.Process()
+    before, children = listening(this), this.children()
+    seen = []
+
+    def look(part: Any, memory: int | None, is_stopped: Callable[[], bool]) -> Any:
+        seen.append((listening(this), this.children()))
+        return count_part(part, memory, is_stopped)
+
+    count_part = dask.count_part
+    with mock.patch.object(dask, "count_part", look):
+        assert count(text) == {b"low": 1, b" low": 1, b" lower": 1}
+    assert seen == [(before, children)]
 
 
-@pytest.mark.slow
-def test_processes_of_this_machine_are_reached_by_nobody() -> None:
-    before = listening(psutil.Process())
-    with dask.workers(None) as executor:
-        assert executor.submit(abs, -1).result() == 1
-        children = psutil.Process().children(recursive=True)
-        assert len(children) >= usable_cores()
-        assert listening(psutil.Process(), *children) == before
+def test_file_named_twice_counts_twice(tmp_path: Path) -> None:
+    text = tmp_path / "a.txt"
+    text.write_text("low")
+    assert count(f"[{text},{text}]") == {b"low": 2}
 
 
-@pytest.mark.slow
-def test_processes_end_with_the_command() -> None:
-    script = "from harness.corpora.dask import workers\nwith workers(None) as pool:\n" + (
-        "    print(pool.submit(abs, -1).result(), flush=True)\n    input()"
-    )
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-c", script]
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "1\n"
-        children = psutil.Process(process.pid).children(recursive=True)
-        process.kill()
-    assert children
-    wait_until(lambda: not any(map(works, children)), "their end")
+def test_a_refused_part_stops_the_others(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("low\n")
+    started = threading.Event()
+
+    def endless(*_: Any) -> Iterator[Iterator[bytes]]:
+        while True:
+            yield iter([b"low\n" * 1000])
+            started.set()
+
+    def refuse_one(part: Any, *how: Any) -> Any:
+        if part.member.name == "b.txt":
+            return counted(part, *how)
+        assert started.wait(60)
+        raise Refusal("a.txt is damaged")
+
+    counted = dask.count_part
+    with (
+        mock.patch.object(local, "documents_in", endless),
+        mock.patch.object(dask, "count_part", refuse_one),
+        mock.patch.object(dask, "usable_cores", return_value=2),
+        pytest.raises(Refusal, match=r"a\.txt is damaged"),
+    ):
+        count(tmp_path)
 
 
 SCRIPT = """
@@ -280,46 +292,13 @@ with contextlib.suppress(KeyboardInterrupt):
 """
 
 
-@pytest.fixture
-def script(here: Path) -> Path:
-    """A script without a guard that counts a text in two parts or more."""
+@pytest.mark.slow
+def test_script_without_a_guard_counts_once(here: Path) -> None:
     script, text = here / "script.py", here / "text.txt"
     text.write_bytes(b"low lower newest widest\n" * 3_000_000)
     script.write_text(SCRIPT.replace("TEXT", str(text)))
-    return script
-
-
-@pytest.mark.slow
-def test_no_process_runs_the_script_again(script: Path) -> None:
     shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert shown.stdout == "the script runs\n1\n"
-
-
-@pytest.mark.slow
-def test_ctrl_c_is_heeded_by_one_process(script: Path) -> None:
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, script], stdout=pipe, stderr=pipe, text=True, start_new_session=True
-    ) as process:
-        family = psutil.Process(process.pid)
-        wait_until(lambda: len(family.children(recursive=True)) >= 2, "two processes")
-        children = family.children(recursive=True)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, shown = process.communicate(timeout=60)
-    assert "Traceback" not in shown
-    wait_until(lambda: not any(map(works, children)), "their end")
-
-
-@pytest.mark.slow
-def test_workers_that_are_always_lost_are_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(dask, "MOST_LOSSES", 1)
-    monkeypatch.setattr(dask, "begin", sys.exit)
-    (tmp_path / "a.txt").write_text("low")
-    with pytest.raises(Refusal, match="all workers are lost; they need memory"):
-        count(tmp_path / "a.txt")
-    assert "a worker was lost; what was not sent is counted again\n" in capsys.readouterr().err
 
 
 @with_dask
@@ -362,27 +341,13 @@ def test_scheduler_of_yours_that_does_not_answer_is_named(
 
 
 @with_dask
-def test_killed_workers_change_no_count(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.copy(random_text(40_000_000), texts / "e.txt")
+def test_workers_of_a_scheduler_find_the_same_words(
+    running_cluster: subprocess.Popen[str], texts: Path
+) -> None:
+    assert running_cluster.stdout is not None
+    address = running_cluster.stdout.readline().strip()
     want = native_words(prepared(texts, skip_nulls=True).path)
-    counted = threading.Event()
-    killed = list[int]()
-
-    def kill() -> None:
-        while len(killed) < 6 and not counted.wait(0.7):
-            for worker in multiprocessing.active_children()[:1]:
-                worker.kill()
-                killed.append(worker.pid or 0)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
-        assert count(f"file://{texts}", 300_000) == want
-    finally:
-        counted.set()
-        killer.join()
-    assert killed
-    assert "a worker was lost; what was not sent is counted again" in capsys.readouterr().err
+    assert count(f"file://{texts}", 100, address) == want
 
 
 @with_dask
@@ -403,7 +368,7 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    with pytest.raises(Refusal, match="was lost; the words of counted parts are kept, run the"):
+    with pytest.raises(Refusal, match=r"was lost .*the words of counted parts are kept, run the"):
         count(text, 150_000, address, pattern=OWN_PATTERN)
     killer.join()
 
