@@ -55,7 +55,7 @@ MISLEADS = "A single ratio misleads: it depends on the corpus and on the vocabul
 
 DRAWN = """\
 Texts whose names end with a date were [drawn by
-it](../../docs/how-to/run.md#a-text-that-nobody-knows-beforehand), so no trainer could be tuned on
+it](../../docs/how-to/board.md#a-text-that-nobody-knows-beforehand), so no trainer could be tuned on
 them. To draw them again:
 
 ```sh
