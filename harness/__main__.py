@@ -73,15 +73,15 @@ def command(arguments: Sequence[str]) -> int:
     from harness.runs.run import run_command  # late: Hydra is slow to import
 
     if "--cfg" in arguments:
-        from dataclasses import asdict
-
+        import msgspec
         import yaml
 
         from harness.runs.compose import compose, dated
 
         overrides = [argument for argument in arguments if argument not in ("--cfg", "job")]
         for config in compose(dated(overrides)):
-            print(yaml.safe_dump(asdict(config.values), sort_keys=False, allow_unicode=True))  # noqa: T201
+            values = msgspec.to_builtins(config.values)
+            print(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))  # noqa: T201
         return OK
     code = run_command(arguments, show)
     if not arguments and code == OK:

@@ -28,7 +28,7 @@ TOKENS = {
     "tokenizers": 22_860,
     "proof": 14_570,
     "records": 6_931,
-    "runs": 17_534,
+    "runs": 17_338,
     "results": 23_176,
     "gate": 11_504,
     "commands": 14_022,

@@ -37,9 +37,7 @@ from harness.runs.overrides import (
     GROUPS,
     HELP,
     LITERAL,
-    FirstStageConfig,
     HarnessConfig,
-    LimitsConfig,
     check_override,
     quoted,
 )
@@ -67,11 +65,7 @@ def config_of(composed: Mapping[str, Any], keys: list[str]) -> Config:
     cards: dict[str, Any] = {}
     for group in GROUPS[:-1]:
         cards[group] = fitted(composed[group], registry.KINDS[group], f"{group}.", HELP)
-
-    values = HarnessConfig(**composed)
-    values.limits = LimitsConfig(**composed["limits"])
-    values.first_stage = FirstStageConfig(**composed["first_stage"])
-    return Config(values, keys, **cards)
+    return Config(fitted(composed, HarnessConfig, "", HELP), keys, **cards)
 
 
 def dated(arguments: Sequence[str]) -> list[str]:
@@ -129,14 +123,13 @@ def compose(arguments: Sequence[str]) -> list[Config]:
 
 
 def register(overrides: Sequence[str]) -> None:
-    """Hand Hydra the schema, the defaults, and those cards that these or the overrides may name: to
+    """Hand Hydra the defaults, and those cards that these or the overrides may name: to
     store all takes long.
     """
     store = ConfigStore.instance()
     for group in GROUPS:
         store.repo.pop(group, None)
     defaults = registry.read_card(registry.conf_folder() / f"{CONFIG}.yaml")
-    store.store(name="schema", node=HarnessConfig)
     store.store(name=CONFIG, node=defaults)
 
     is_glob = "(" in " ".join(overrides)

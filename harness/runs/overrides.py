@@ -4,14 +4,13 @@ answers an unknown name with those that exist.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import fields
 
 from harness.common import registry
@@ -37,16 +36,14 @@ LITERAL = (
 )
 
 
-@dataclass
-class LimitsConfig:
+class LimitsConfig(Struct):
     """The limits of one measured process: seconds of wall time, memory of its whole group."""
 
     wall: float | None = None
-    memory: str | None = None
+    memory: int | str | None = None
 
 
-@dataclass
-class FirstStageConfig:
+class FirstStageConfig(Struct):
     """The stage before, where a command has two: its pattern, and its size (None: half of the
     whole).
     """
@@ -55,58 +52,54 @@ class FirstStageConfig:
     vocab_size: int | None = None
 
 
-@dataclass
-class HarnessConfig:
-    """Everything that `python -m harness` understands; Hydra checks the types."""
+class HarnessConfig(Struct):
+    """Everything that `python -m harness` understands; conf/config.yaml has the defaults."""
 
-    variant: dict[str, Any] = field(default_factory=dict)
-    data: dict[str, Any] = field(default_factory=dict)
-    counting: dict[str, Any] = field(default_factory=dict)
-    pattern: dict[str, Any] = field(default_factory=dict)
-    measure: dict[str, Any] = field(default_factory=dict)
-    limits: LimitsConfig = field(default_factory=LimitsConfig)
-    first_stage: FirstStageConfig = field(default_factory=FirstStageConfig)
-    variants: list[str] | None = None
-    vocab_size: int | None = None
-    vocab_size_at_most: dict[str, int] = field(default_factory=dict)
-    special_tokens: list[str] | None = None
-    tie_break: str = "greatest_bytes"
-    min_count: int = 1
-    extend: str | None = None
-    inherited: str = "kept"
-    seeds: str = "none"
-    veto: str = "none"
-    protected: str = "none"
-    errors: str = "strict"
-    threads: Any = 1
-    interpreter: str | None = None
-    repeat: int | None = None
-    seed: int = 0
-    instances: int = 0
-    save: str | None = None
-    certificate: str | None = None
-    results: str = "results/local"
-    plan: bool = False
-    profile: str = "none"
-    tokens: bool = False
-    rerun: bool = False
-    overwrite: bool = False
-    concurrent: bool = False
-
-
-def keys_of(section: str, kind: Any) -> list[str]:
-    """The keys of a section; those of the whole have no section before them."""
-    if dataclasses.is_dataclass(kind):
-        names = [field.name for field in dataclasses.fields(kind)]
-    else:
-        names = [field.encode_name for field in fields(kind)]
-    return [f"{section}.{name}".lstrip(".") for name in names]
+    variant: dict[str, Any]
+    data: dict[str, Any]
+    counting: dict[str, Any]
+    pattern: dict[str, Any]
+    measure: dict[str, Any]
+    limits: LimitsConfig
+    first_stage: FirstStageConfig
+    variants: list[str] | None
+    vocab_size: int | None
+    vocab_size_at_most: dict[str, int]
+    special_tokens: list[str] | None
+    tie_break: str
+    min_count: int
+    extend: str | None
+    inherited: str
+    seeds: str
+    veto: str
+    protected: str
+    errors: str
+    threads: Any
+    interpreter: str | None
+    repeat: int | None
+    seed: int
+    instances: int
+    save: str | None
+    certificate: str | None
+    results: str
+    plan: bool
+    profile: str
+    tokens: bool
+    rerun: bool
+    overwrite: bool
+    concurrent: bool
 
 
-PLAIN_KEYS = keys_of("", HarnessConfig)
-SECTIONS = {**registry.KINDS, "limits": LimitsConfig, "first_stage": FirstStageConfig}
-KEYS = [*PLAIN_KEYS, *(key for name, kind in SECTIONS.items() for key in keys_of(name, kind))]
+PLAIN_KEYS = [field.name for field in fields(HarnessConfig)]
+SECTIONS: dict[str, type[Struct]] = {
+    **registry.KINDS,
+    "limits": LimitsConfig,
+    "first_stage": FirstStageConfig,
+}
+KEYS = PLAIN_KEYS.copy()
 """Every key that an override may have, but for those in NESTED."""
+for section, kind in SECTIONS.items():
+    KEYS += [f"{section}.{field.encode_name}" for field in fields(kind)]
 
 
 def check_override(argument: str, sweep: bool) -> None:
