@@ -30,7 +30,7 @@ TOKENS = {
     "records": 6_931,
     "runs": 17_338,
     "results": 23_176,
-    "gate": 11_504,
+    "gate": 11_517,
     "commands": 14_022,
     "tests": 135_219,
 }

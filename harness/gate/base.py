@@ -31,6 +31,8 @@ from harness.runs.cells import Side
 from harness.runs.resume import WrongCode
 
 OURS = ("harness", "variants")  # what every measured process imports: the worker, and the contract
+NOT_IMPORTED = {"harness", "setup", "conftest", "__init__", "__main__"}
+"""From a repository: our own harness measures both sides."""
 MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 """The base is where HEAD departs from the first of these that git has."""
 UNSHALLOW = "git fetch --unshallow"
@@ -108,14 +110,12 @@ def found_paths(packages: Iterable[str], folders: Sequence[str] = ()) -> dict[st
 
 
 def packages_beside(root: Path) -> dict[str, Path]:
-    """Return the packages and modules of a repository that this process would import from there;
-    never our harness, which measures both sides.
-    """
-    names = set[str]()
+    """Return the packages and modules of a repository that this process would import from there."""
+    places = set[Path]()
     for file in python_files(root):
-        names |= {file.stem, file.parent.name}
-    found = found_paths(names - {"harness", "setup", "conftest"})
-    return {name: path for name, path in found.items() if root in path.parents}
+        places |= {file, file.parent}
+    found = found_paths({place.stem for place in places} - NOT_IMPORTED)
+    return {name: path for name, path in found.items() if path in places - {root}}
 
 
 def has_trainer(side: Side, target: str) -> bool:

@@ -226,22 +226,26 @@ def test_only_documents_make_no_difference(repository: Path, tmp_path: Path) -> 
 def test_each_package_of_the_repository_is_taken_from_the_base(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second package, as an editable install leads to it, and modules beside it."""
+    """A second package, as an editable install leads to it, and modules beside it; nothing that is
+    installed inside of the repository.
+    """
     names = ("lib/second/__init__.py", "lib/second/inner.py", "lib/single.py", "elsewhere/alone.py")
-    write_files(repository, dict.fromkeys(names, "# as it was\n"))
+    installed = {".gitignore": "venv\n", "venv/inner/__init__.py": "", "venv/inner/fast.so": ""}
+    write_files(repository, dict.fromkeys(names, "# as it was\n") | installed)
     commit_all(repository)
     write_files(repository, {**dict.fromkeys(names, "# a change\n"), "lib/fresh.py": ""})
     commit_all(repository)
     monkeypatch.syspath_prepend(repository / "lib")
+    monkeypatch.syspath_prepend(repository / "venv")
     checkout = tmp_path / "folder"
     with base_side(["mine:train"], "HEAD^", "", checkout, tmp_path / "out") as base:
         found = {}
-        for name in ("mine", "second.inner", "single", "fresh", "alone", "harness"):
+        for name in ("mine", "second.inner", "single", "fresh", "alone", "inner", "harness"):
             spec = located(name, base.import_folders)
             found[name] = None if spec is None else Path(str(spec.origin)).resolve()
         assert found.pop("harness") == CHECKOUT / "harness" / "__init__.py"
         assert found.pop("fresh") is None
-        assert found.pop("alone") is None
+        assert found.pop("alone") is found.pop("inner") is None
         assert all(path and path.is_relative_to(checkout) for path in found.values()), found
 
         allowed = [*map(str, found.values()), harness.__file__, pytest.__file__]
