@@ -23,7 +23,7 @@ from harness.common.registry import CARDS, use_folder
 from harness.common.targets import unknown_text
 from harness.common.units import count_text, no_pair_text
 from harness.common.values import at_least, parse_bytes, parse_vocab_size
-from harness.corpora.texts import blocks, files_text, named_inputs, text
+from harness.corpora.texts import blocks, named_inputs, text
 from harness.tokenizers.folder import FILES, FILES_OF, NEW_IDS, check_free, check_place, save
 from harness.tokenizers.ids_file import BIN, NPY, ids_in_file, outputs_of_ids
 from harness.tokenizers.learned import with_end
@@ -337,7 +337,6 @@ def _encode(options: argparse.Namespace) -> None:
 
     for path in outputs_of_ids(options.output):
         check_output(path, files_at(options.given))
-    kinds = files_text(options.data, options.set)  # before the ids may match a pattern
     array = tokenizer.encode_file(
         options.data,
         options.output,
@@ -350,7 +349,6 @@ def _encode(options: argparse.Namespace) -> None:
         progress=True,
     )
     lines = [f"{options.output}: {count_text(len(array))} ids, {array.dtype}"]
-    lines += [f"from {kinds}"] if kinds else []
     call = f"numpy.load({str(options.output)!r}, mmap_mode='r')"
     if options.output.suffix == BIN:
         call = f"numpy.memmap({str(options.output)!r}, numpy.{array.dtype}, 'r')"

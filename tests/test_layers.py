@@ -24,7 +24,7 @@ TOKENS = {
     "worker": 6_426,
     "common": 14_730,
     "measure": 9_933,
-    "corpora": 21_155,
+    "corpora": 20_860,
     "tokenizers": 22_860,
     "proof": 14_570,
     "records": 6_931,

@@ -77,7 +77,7 @@ def test_no_input_is_an_output(
         "tokenizer train . --vocab-size 262 --save new/tokenizer",
         "tokenizer encode saved --data texts --output texts/deep/ids.npy",
         "variant=heap data.path=texts vocab_size=262 results=texts/results",
-        "corpora counts texts --text texts/words",
+        "corpora counts texts --table texts/words",
     ],
 )
 def test_no_message_advises_to_replace_an_input(
@@ -107,7 +107,7 @@ def test_a_corpus_beside_its_ids_stays() -> None:
 def test_an_output_is_a_plain_file(output: str, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo("pipe")
     for command in (
-        "corpora counts text.txt --text {}",
+        "corpora counts text.txt --table {}",
         "replay saved/merges.txt --data text.txt --certificate {}",
         "variant=heap data.path=text.txt vocab_size=262 certificate={} overwrite=true",
         "table repeats.jsonl --format csv --output {}",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import structs
@@ -79,13 +79,10 @@ def parser() -> argparse.ArgumentParser:
     added = commands.choices["counts"]
     added.add_argument("name", metavar="NAME|FILE", help="a data set or a file")
     form = added.add_mutually_exclusive_group()
-    forms = {
-        "--parquet": "where to write columns",
-        "--text": "where to write lines: the count, the word (default: the screen)",
-        "--table": "where to write the plain table that a certificate names: the count, the word in hexadecimal digits",
-    }
-    for option, about in forms.items():
-        form.add_argument(option, metavar="FILE", type=Path, help=about)
+    about = "where to write columns (default: lines on the screen: the count, the word)"
+    form.add_argument("--parquet", metavar="FILE", type=Path, help=about)
+    about = "where to write the plain table that a certificate names: the count, the word in hexadecimal digits"
+    form.add_argument("--table", metavar="FILE", type=Path, help=about)
 
     about = "without words that occur less often (default: %(default)s)"
     added.add_argument("--min-count", metavar="N", type=int, default=1, help=about)
@@ -172,7 +169,7 @@ def counts(arguments: argparse.Namespace) -> None:
     from harness.runs.blocks import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import plan_of_words
 
-    path = arguments.parquet or arguments.text or arguments.table
+    path = arguments.parquet or arguments.table
     if arguments.parquet is not None:
         extra("pyarrow", "Parquet")
     try:
@@ -190,25 +187,16 @@ def counts(arguments: argparse.Namespace) -> None:
 
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
     if path is None:
-        sys.stdout.writelines(lines_of(words))
+        for word, count in sorted(words.items(), key=lambda item: (-item[1], item[0])):
+            sys.stdout.write(f"{count}\t{word!r}\n")
         print_stderr(facts)
         return
     with output_file(path, plan.inputs, instead="choose another file") as temporary:
-        if arguments.text is not None:
-            temporary.write_text("".join(lines_of(words)))
-        elif arguments.table is not None:
+        if arguments.table is not None:
             temporary.write_bytes(b"".join(table_lines(words)))
         else:
             write_parquet(temporary, words, manifest["sha256"])
     print_stdout(f"{path}: {facts}, sha256 of the counts {manifest['sha256']}")
-
-
-def lines_of(words: WordCounts) -> Iterator[str]:
-    """A line for each word: its count and its bytes as Python writes them, to be compared with
-    others.
-    """
-    for word, count in sorted(words.items(), key=lambda item: (-item[1], item[0])):
-        yield f"{count}\t{word!r}\n"
 
 
 def write_parquet(path: Path, words: WordCounts, sha256: str) -> None:

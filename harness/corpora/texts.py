@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -18,7 +17,6 @@ from msgspec.structs import replace
 from harness.common.cards import DataCard, fitted
 from harness.common.errors import Refusal
 from harness.common.progress import bar
-from harness.common.units import count_text
 from harness.common.values import parse_value
 from harness.corpora import inputs_of, prepare
 from harness.corpora.cards import card_of
@@ -107,18 +105,6 @@ def documents(
             show = opened.enter_context(shown)
         yield found.read(show)
     found.reading.report()
-
-
-def files_text(source: Source, settings: Sequence[str] = ()) -> str:
-    """How many files of which kinds a folder or pattern consists of; empty for anything else."""
-    if not isinstance(source, str | Path) or Path(source).is_file() or str(source) == "-":
-        return ""
-    members = found_documents(card_named(source, settings)).members
-    kinds = Counter(Path(str(member)).suffix or "no suffix" for member in members)
-    if len(members) < 2:
-        return ""
-    parts = [f"{count_text(number)} {kind}" for kind, number in kinds.most_common()]
-    return f"{count_text(len(members))} files: {', '.join(parts)}"
 
 
 def found_documents(card: DataCard) -> Documents:

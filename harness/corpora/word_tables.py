@@ -1,13 +1,12 @@
 """Tables of words that are counted already, generated or from files, as word stores of the cache.
 
 Files are Parquet, JSON Lines and CSV with the columns `word` (text, in Parquet also binary) and
-`count` (whole numbers), and what `python -m harness.corpora counts` writes. A count of 0 drops a
+`count` (whole numbers), and what `python -m harness.corpora counts --table` writes. A count of 0 drops a
 word, and the counts of repeated words are added.
 """
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -33,7 +32,7 @@ Item = tuple[bytes, int]
 COLUMNS = ["word", "count"]
 NEEDED = (
     "it needs Parquet, JSON Lines or CSV with the columns word (binary or text) and count (whole numbers), "
-    "or what python -m harness.corpora counts writes"
+    "or what python -m harness.corpora counts --table writes"
 )
 
 
@@ -129,28 +128,17 @@ def row_items(path: Path, found: Iterator[rows.Row]) -> Iterator[Item]:
 
 
 def line_items(path: Path, file: IO[bytes]) -> Iterator[Item]:
-    """The lines of `counts --text` and `--table`: a count, and the word as Python or in hexadecimal
-    digits.
+    """The lines of `counts --table`: a count, and the word in hexadecimal digits.
 
     >>> import io
-    >>> list(line_items(Path("w"), io.BytesIO(b"5\\tb'low'\\n2 6572\\n")))
+    >>> list(line_items(Path("w"), io.BytesIO(b"5 6c6f77\\n2 6572\\n")))
     [(b'low', 5), (b'er', 2)]
     """
     for number, line in enumerate(file, 1):
-        match = re.fullmatch(rb"(\d+)(?:\t(b['\"].*)| ((?:[0-9a-f]{2})+))\r?\n?", line)
+        match = re.fullmatch(rb"(\d+) ((?:[0-9a-f]{2})+)\r?\n?", line)
         if match is None:
             raise not_a_table(path, f"line {number}")
-        yield word_of(path, number, match), int(match[1])
-
-
-def word_of(path: Path, number: int, match: re.Match[bytes]) -> bytes:
-    if match[3]:
-        return bytes.fromhex(match[3].decode())
-    try:
-        word: Any = ast.literal_eval(match[2].decode())
-    except (ValueError, SyntaxError) as error:
-        raise not_a_table(path, f"line {number}") from error
-    return bytes(word)
+        yield bytes.fromhex(match[2].decode()), int(match[1])
 
 
 def not_a_table(path: Path, why: str) -> Refusal:

@@ -76,7 +76,7 @@ def words_verdict(cell: TrainCell, right: WordCounts, output: Path, is_tie: bool
     if answer.status != "ok" and is_tie:
         return None
     if answer.status != "ok":
-        advice = "compare them with python -m harness.corpora counts FILE --text words.txt"
+        advice = "compare them with python -m harness.corpora counts FILE > words.txt"
         return f"it reads the text itself, so perhaps its words differ: {advice}"
 
     words = exchange.read_words(output / "words")[0]
