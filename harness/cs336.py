@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
-import mmap
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +37,7 @@ from variants.contract import COUNTING_PHASES, GPT2_PATTERN, Merge
 
 PILE_BYTES = 825_000_000_000
 DOCUMENTS = 10
-LONGEST_DOCUMENT = 1_000_000
+MOST_SAMPLED_BYTES = 10_000_000
 BLOCK = 1 << 16  # characters
 SECONDS_OF_ENCODING = 1.0
 EPILOG = """\
@@ -194,32 +192,13 @@ def training_lines(row: Row, tokenizer: Tokenizer) -> list[str]:
 
 
 def sample(path: Path, separator: str) -> list[str]:
-    """Return ten documents from evenly spaced places of a text; the first ones if it has few."""
-    if not path.stat().st_size:
-        return []
-    documents: list[str] = []
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        for distance in (len(content) // DOCUMENTS, 0):
-            found = sampled_documents(content, separator.encode(), distance)
-            documents = list(itertools.islice(found, DOCUMENTS))
-            if len(documents) == DOCUMENTS:
-                break
-    return [document for document in documents if document.strip()]
+    """Return the first ten documents of a text, of its first ten million bytes."""
+    with path.open("rb") as file:
+        content = file.read(MOST_SAMPLED_BYTES)
 
-
-def sampled_documents(content: mmap.mmap, end: bytes, distance: int) -> Iterator[str]:
-    """Yield documents that start at least `distance` bytes apart."""
-    start = 0
-    while True:
-        stop = content.find(end, start)
-        stop = len(content) if stop < 0 else stop
-        # A document that is cut here may end within a character.
-        yield content[start : min(stop, start + LONGEST_DOCUMENT)].decode(errors="ignore")
-
-        following = content.find(end, max(stop, start + distance))
-        if following < 0:
-            return
-        start = following + len(end)
+    # What is cut here may end within a character.
+    documents = content.decode(errors="ignore").split(separator)
+    return [document for document in documents if document.strip()][:DOCUMENTS]
 
 
 def encoding_line(documents: Sequence[str], encode: Encode) -> str:

@@ -19,10 +19,10 @@ from harness.common.printing import print_stderr, print_stdout
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, occasions_text
 from harness.common.values import first_difference
-from harness.proof import PROVED, certificate
-from harness.proof.compiled_replay import Moment, bytes_of
+from harness.proof import certificate
+from harness.proof.compiled_replay import Moment
 from harness.proof.diagnosis import describe, merge_text
-from harness.proof.prove import MergeList, Replay, prove
+from harness.proof.prove import Replay
 from harness.runs.blocks import words_of
 from harness.runs.cells import TrainCell
 from harness.runs.overrides import quoted
@@ -95,8 +95,7 @@ def command(options: argparse.Namespace) -> int:
     lists = [listed(path) for path in paths]
     keys = {override.lstrip("+").partition("=")[0] for override in options.overrides}
     if options.data is None and not any(key.partition(".")[0] == "data" for key in keys):
-        text = f"the text that {paths[0]} was learned from{lists[0].text}"
-        raise Refusal(f"pass --data FILE, {text}")
+        raise Refusal(f"pass --data FILE, the text that {paths[0]} was learned from")
 
     plan = plan_of_words(options.data, [*lists[0].overrides(keys), *options.overrides])
     cell = plan.cells[0]
@@ -188,12 +187,6 @@ class Listed(NamedTuple):
     @property
     def title(self) -> str:
         return f"{self.path}: {count_text(len(self.merges))} merges ({self.form})"
-
-    @property
-    def text(self) -> str:
-        """The name of its text, as the end of a sentence."""
-        name = (self.origin.get("data") or {}).get("name")
-        return f"; {self.manifest} names {name}" if name else ""
 
     @property
     def min_count(self) -> int:
@@ -291,23 +284,15 @@ def fitting(merge_list: Listed, cell: TrainCell) -> list[str]:
         return []
     count = registry.resolve(registry.default_counter().target)
     names: list[str] = []
-    for special_tokens in dict.fromkeys([reading.corpus.special_tokens, ()]):
-        for name, regex in registry.patterns().items():
-            corpus = replace(reading.corpus, pattern=regex, special_tokens=special_tokens)
-            with contextlib.suppress(LeftOut):  # a pattern that does not match all of this text
-                candidate = MergeList(
-                    name, merge_list.merges, len(merge_list.merges), None, whole=False
-                )
-                if prove(count(corpus), candidate, cell.min_count).kind in PROVED:
-                    names.append(name)
-        if names:
-            break
+    for name, regex in registry.patterns().items():
+        corpus = replace(reading.corpus, pattern=regex)
+        with contextlib.suppress(LeftOut):  # a pattern that does not match all of this text
+            if not faults(merge_list.replay(count(corpus), cell)):
+                names.append(name)
 
     fits = "none of conf/pattern makes them right"
     if names:
-        special = "" if special_tokens else " 'special_tokens=[]'"
-        fits = f"they are right with pattern={names[0]}{special}"
-        fits += "".join(f" or {name}" for name in names[1:])
+        fits = f"they are right with pattern={' or '.join(names)}"
     read = f"pattern {reading.pattern_name}, special tokens {shown(reading.corpus.special_tokens)}"
     return [f"no file says how the text was read, so it was by {read}; {fits}"]
 
@@ -340,11 +325,6 @@ def differences_of_lists(a: Replay, b: Replay) -> Iterator[str]:
     tokens, others = ({left + right for left, right in each.merges} for each in (a, b))
     merges = f"{len({*a.merges} & {*b.merges}):,} of {len({*a.merges, *b.merges}):,} merges"
     yield f"in common: {merges}, {len(tokens & others):,} of {len(tokens | others):,} tokens"
-    size = bytes_of(a.words)
-    if size and a.end is not None and b.end is not None:
-        mine, theirs = size - a.end.merged, size - b.end.merged
-        change = 100 * (theirs / mine - 1)
-        yield f"tokens per byte: A {mine / size:.4f}, B {theirs / size:.4f} ({change:+.3f} %)"
 
 
 def faults(replay: Replay) -> list[str]:
@@ -399,9 +379,7 @@ def account(replay: Replay) -> Iterator[str]:
         number = right - len(replay.up_to_ties.sharing) + first + 1
         yield f"the first tie is {describe(replay.step(number))}"
 
-    if replay.end is not None and (size := bytes_of(replay.words)):
-        yield f"after the last merge {rest_text(replay.end)}"
-        yield f"tokens per byte of the words: {1 - replay.end.merged / size:.4f}"
+    yield f"after the last merge {rest_text(replay.end)}"
 
 
 def fitting_ties(replay: Replay) -> list[TieBreak]:

@@ -335,8 +335,7 @@ def _encode(options: argparse.Namespace) -> None:
         print_stdout(" ".join(map(str, ids)))
         return
 
-    for path in outputs_of_ids(options.output):
-        check_output(path, files_at(options.given))
+    outputs_of_ids(options.output)
     array = tokenizer.encode_file(
         options.data,
         options.output,

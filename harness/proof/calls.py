@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import pprint
-import re
 import reprlib
 import textwrap
 from abc import ABC, abstractmethod
@@ -35,8 +34,6 @@ from variants.contract import (
 Words = Mapping[bytes, int]
 Subject = Callable[..., Any]  # a trainer or a word counter
 FEW_MERGES = 8
-REPEATED = re.compile(r"b'(?P<letter>\\x..|[^'\\])(?P=letter){39,}'")
-"""A word of 40 times one letter or more, as Python writes it."""
 SHOWN = reprlib.Repr()
 SHOWN.maxdict, SHOWN.maxother = 60, 200
 
@@ -284,17 +281,7 @@ def words_text(words: Words) -> str:
 
 
 def literal(value: Any) -> str:
-    """A value as Python writes it; a long word of one letter as `b"a" * 4097`."""
-    text = REPEATED.sub(product, repr(value))
-    if " * " in text:
-        return text
     return pprint.pformat(value, width=80, compact=True, sort_dicts=False)
-
-
-def product(found: re.Match[str]) -> str:
-    """A word that repeats one letter, as a product."""
-    letter = found["letter"]
-    return f"b'{letter}' * {(len(found[0]) - 3) // len(letter)}"
 
 
 def function_text(signature: str, *lines: str) -> str:

@@ -143,15 +143,10 @@ def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int | None:
     4
     """
     moment = moment_after(word_counts, merges)
-    return None if moment is None else bytes_of(word_counts) - moment.merged
-
-
-def bytes_of(word_counts: WordCounts) -> int:
-    """The number of bytes of the words; each word counts as many times as it occurs."""
-    ends = word_counts.offsets
-    return sum(
-        count * (end - start) for count, start, end in zip(word_counts.counts, ends, ends[1:])
-    )
+    if moment is None:
+        return None
+    size: int = sum(len(word) * count for word, count in word_counts.items())
+    return size - moment.merged
 
 
 def _judge(word_counts: WordCounts, *claims: array[int], **question: Any) -> Any:

@@ -27,7 +27,6 @@ from harness.proof.calls import (
     TrainerCall,
     Words,
     to_exhaustion,
-    words_text,
 )
 from harness.proof.cases import EXTENSION_CASES, MERGE_CASES, Case
 from harness.proof.checks import WIDTHS, Check, expect_phases
@@ -165,12 +164,7 @@ def on_samples(
     body: Callable[[Subject, TrainerCall], None], tie_break: TieBreak, train: Subject
 ) -> None:
     for words in SAMPLES:
-        try:
-            body(train, TrainerCall(words, to_exhaustion(words), tie_break))
-        except CheckFailed as failure:
-            if "word counts: " in str(failure):
-                raise
-            raise CheckFailed(f"{failure}\n{words_text(words)}") from failure
+        body(train, TrainerCall(words, to_exhaustion(words), tie_break))
 
 
 def check_stops_at_num_merges(train: Subject, call: TrainerCall) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.units import one_line
+from harness.common.values import one_of
 from harness.tokenizers.forms import RANKS, TOKENIZER_JSON, of_ranks, tokenizer_json
 from harness.tokenizers.learned import Learned
 
@@ -71,13 +72,8 @@ def of_tiktoken(name: str) -> Learned:
     cache.
     """
     tiktoken = extra("tiktoken", f"tiktoken:{name}", "engines")
-    names = tiktoken.list_encoding_names()
-    if name not in names:
-        raise Refusal(f"tiktoken has no encoding {name!r}; there are: {', '.join(names)}")
-    try:
+    one_of("encoding of tiktoken", name, tiktoken.list_encoding_names())
+    advice = "set TIKTOKEN_CACHE_DIR to a folder that has them, or pass a file of ranks"
+    with engine_errors(f"tiktoken cannot get the ranks of {name} here; {advice}"):
         encoding = tiktoken.get_encoding(name)
-    except Exception as error:  # whatever its way to the network raises
-        advice = "set TIKTOKEN_CACHE_DIR to a folder that has them, or pass a file of ranks"
-        why = f"tiktoken cannot get the ranks of {name} here ({type(error).__name__})"
-        raise Refusal(f"{why}; {advice}", UNMEASURED) from error
     return of_ranks(encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str)

@@ -462,9 +462,6 @@ def read_merges_file(path: Path) -> MergesFile:
 
     content = unix_lines(content)
     form = next(form for form, (beginning, _) in _READERS.items() if re.match(beginning, content))
-    if "\u2581".encode() in content:
-        raise not_merges(f"{path} holds merges of words that begin with \u2581, not of bytes")
-
     try:
         merges = _READERS[form][1](content)
     except ValueError as error:

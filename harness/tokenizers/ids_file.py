@@ -35,7 +35,6 @@ class Separator(NamedTuple):
 
 
 INSTEAD = "choose another place for the ids"
-START = '{"documents": ['
 
 
 def outputs_of_ids(output: Path) -> list[Path]:
@@ -54,16 +53,6 @@ def description_of(output: Path) -> Path | None:
         return None
     numbers = followed(output)
     return numbers.with_name(f"{numbers.name}.json")
-
-
-def check_describes(path: Path) -> None:
-    """Raises Refusal for a file that is not the description of ids; one that a power cut emptied
-    may have been one.
-    """
-    with path.open("rb") as file:
-        start = file.read(len(START)).decode(errors="replace")
-    if start not in ("", START):
-        raise Refusal(f"{path} does not describe ids; choose another place for the ids")
 
 
 def write_ids(
@@ -92,12 +81,10 @@ def write_ids(
         (folder / followed(output).name).open("w+b") as file,
         (folder / f"{followed(output).name}.json").open("w") as description,
     ):
-        for path in filter(Path.exists, paths[1:]):
-            check_describes(path)
         if output.suffix == NPY:
             write_header(file, dtype, 0)
         start = file.tell()
-        description.write(START)
+        description.write('{"documents": [')
 
         digest, comma = hashlib.sha256(), ""
         pieces = encoded_pieces(encoder, documents, threads)

@@ -353,7 +353,7 @@ def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(
         raise OSError("no network")
 
     monkeypatch.setattr(tiktoken, "get_encoding", unreachable)
-    refused = r"cannot get the ranks of cl100k_base here .OSError.; set TIKTOKEN_CACHE_DIR"
+    refused = r"cannot get the ranks of cl100k_base here; set TIKTOKEN_CACHE_DIR.*: no network"
     with pytest.raises(Refusal, match=refused):
         load("tiktoken:cl100k_base")
 
