@@ -24,7 +24,7 @@ TOKENS = {
     "worker": 6_426,
     "common": 14_730,
     "measure": 9_933,
-    "corpora": 20_860,
+    "corpora": 20_725,
     "tokenizers": 22_730,
     "proof": 14_440,
     "records": 6_931,

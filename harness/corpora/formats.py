@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.printing import print_stderr
-from harness.common.units import counted_text, one_line
+from harness.common.units import one_line
 from harness.corpora import rows
 from harness.corpora.files import BLOCK_BYTES, Damaged
 from harness.corpora.rows import Reader, RowReading
@@ -176,12 +176,11 @@ def is_binary(head: bytes) -> bool:
 
 
 def report_resembling(members: Sequence[Any], forms: Sequence[Form]) -> None:
-    """Print a note on files that start like JSON and are read as text."""
-    alike = [(member, form) for member, form in zip(members, forms, strict=True) if form.resembles]
-    if alike:
-        member, form = alike[0]
-        others = f", and so do {counted_text(len(alike) - 1, 'other')}" if alike[1:] else ""
-        print_stderr(f"{member} starts like {form.resembles}, read as text{others}")
+    """Print a note on the first file that starts like JSON and is read as text."""
+    for member, form in zip(members, forms, strict=True):
+        if form.resembles:
+            print_stderr(f"{member} starts like {form.resembles}, read as text")
+            return
 
 
 def documents_in(

@@ -336,8 +336,7 @@ def assemble(text: Documents) -> tuple[Path, tuple[Part, ...]]:
         text.check_unchanged(states)
         return [reading.skipped, parts]
 
-    how = reading.column, reading.skip_nulls, reading.errors == "replace"
-    key = cache.key_of(states, text.separator, how)
+    key = cache.key_of(states, text.separator, repr(reading))
     entry = cache.kept("texts", key, make)
     reading.skipped, parts = entry.facts
     reading.report()
