@@ -26,7 +26,7 @@ BLOCK = re.compile(r"^```sh\n(?!#!)(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:python -m |bpe-harness )[^`\n]+)`")
 PROGRAMS = (
     "python python3 bpe-harness pip make git g++ apt-get gzip zcat sbatch sed taskset valgrind"
-    " source pre-commit"
+    " source pre-commit py-spy"
 )
 SHOW = f"""
 for program in {PROGRAMS}; do
