@@ -24,11 +24,9 @@ from harness.table import main
 
 FILES = {
     "mine": "mine.jsonl",
-    "old": "old.jsonl",
-    "new": "new.jsonl",
     "local": "results/local/records.jsonl",
 }
-TABLES = ("tables", "pivot", "profile", "two_sets")
+TABLES = ("tables", "pivot", "profile")
 ROWS = [row for name in TABLES for row in rows_beside(__file__, f"{name}.toml")]
 
 
