@@ -139,7 +139,7 @@ def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, Cal
         parts.append(DRAWN.format(commands=commands(drawn)))
 
     for section in board:
-        charts[section.chart] = partial(dots, section.rows)
+        charts[section.chart] = partial(dots, section.firsts)
         chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
         parts += [f"## {section.title}", chart, sheet_to_markdown(sheet_of(section))]
 

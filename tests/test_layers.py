@@ -29,7 +29,7 @@ TOKENS = {
     "proof": 14_440,
     "records": 6_931,
     "runs": 17_338,
-    "results": 22_697,
+    "results": 22_164,
     "gate": 11_517,
     "commands": 14_022,
     "tests": 135_219,

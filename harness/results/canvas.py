@@ -237,9 +237,7 @@ def end_of(time: Time) -> float:
     return 1.4 * number if time.form == AT_LEAST else time.high or number
 
 
-def draw_time(
-    axes: Axes, at: float, time: Time, colour: str, side: str = "x", is_hollow: bool = False
-) -> None:
+def draw_time(axes: Axes, at: float, time: Time, colour: str, side: str = "x") -> None:
     """A circle at a time on that axis, with its interval; or an arrow from the limit that it
     exceeds.
     """
@@ -247,8 +245,8 @@ def draw_time(
     below = 0.0 if is_limit else number - (time.low or number)
     errors = [[below], [end_of(time) - number]]
     style: dict[str, Any] = {
-        "color": colour, "marker": "" if is_limit else "o", "markerfacecolor": "white" if is_hollow else colour,
-        "elinewidth": 1.2, "linestyle": "none", "clip_on": False, "zorder": 4,
+        "color": colour, "marker": "" if is_limit else "o", "elinewidth": 1.2, "linestyle": "none",
+        "clip_on": False, "zorder": 4,
     }  # fmt: skip
     if side == "x":
         axes.errorbar(number, at, xerr=errors, xlolims=is_limit, **style)

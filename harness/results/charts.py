@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,8 +32,7 @@ from harness.results.canvas import (
     short,
     write_at,
 )
-from harness.results.claim import finding, rank
-from harness.results.fields import together
+from harness.results.claim import finding
 from harness.results.legend import caption_of, labels_of
 from harness.results.lines import CORPUS, THREADS, VOCABULARY, over
 from harness.results.notes import notes
@@ -70,7 +70,6 @@ class Dot(NamedTuple):
 
     line: str
     row: Row
-    is_hollow: bool = False
 
 
 @chart
@@ -93,7 +92,7 @@ def phases(rows: Sequence[Row], title: str = "") -> Figure:
             left.set_title(short(panel_title(task, tasks), 36))
         found = [Dot(name, row) for name, row in zip(names, task, strict=True)]
         _draw_dots(left, names, found, accent)
-        _write_ends(left, found, accent, with_ratios=False)
+        _write_ends(left, names, found, accent, with_ratios=False)
         _draw_shares(right, task)
     panels[0][1].legend(
         loc="lower left", bbox_to_anchor=(0, 1), ncols=2, handlelength=0.7, borderpad=0
@@ -103,8 +102,8 @@ def phases(rows: Sequence[Row], title: str = "") -> Figure:
 
 @chart
 def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
-    """A line for each trainer with a dot for each number of threads; of several texts a column for
-    each, or if they are many a line for each with a dot for each trainer.
+    """A line for each trainer with its dot; of several texts a column for each, or if they are many
+    a line for each with a dot for each trainer.
     """
     trainers = [row for row in rows if not row.counting_only]
     drawn = [row for row in trainers if value.of(row).number is not None]
@@ -114,9 +113,8 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
 
     texts = tasks_of(drawn, without=("tie_break", "counting"))
     if len(texts) == 1 or len(texts) > MOST_COLUMNS:
-        drawn.sort(key=rank)
-    fewest = min(row.threads for row in drawn)
-    found, accent = finding([row for row in drawn if row.threads == fewest])
+        drawn.sort(key=attrgetter("order"))
+    found, accent = finding(drawn)
     columns = _columns(drawn, texts)
     every = list(chain(*columns.values()))
     names = list(dict.fromkeys(dot.line for dot in every))
@@ -140,7 +138,7 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
             axes.set_xlabel("")
             axes.tick_params(axis="x", rotation=60)
     if is_one_text:
-        _write_ends(panels[0], every, accent)
+        _write_ends(panels[0], names, every, accent)
     return figure
 
 
@@ -149,14 +147,13 @@ def _columns(drawn: Sequence[Row], texts: Sequence[Sequence[Row]]) -> dict[str, 
     line for each text.
     """
     titles = {row: panel_title(text, texts) for text in texts for row in text}
-    labels = labels_of(drawn, without=("data", "vocab_size", "threads"))
-    fewest = min(row.threads for row in drawn)
+    labels = labels_of(drawn, without=("data", "vocab_size"))
     columns: dict[str, list[Dot]] = {}
     for row, label in zip(drawn, labels, strict=True):
         title, line = titles[row], label
         if len(texts) > MOST_COLUMNS:
             title, line = "", title
-        columns.setdefault(title, []).append(Dot(line, row, row.threads > fewest))
+        columns.setdefault(title, []).append(Dot(line, row))
     return columns
 
 
@@ -176,22 +173,23 @@ def _draw_dots(
         if time.number is not None:
             axes.hlines(at, 0, time.number, color=LINE, linewidth=1.0)
             colour = ACCENT if dot.row.configured == accent else GREY
-            draw_time(axes, at, time, colour, is_hollow=dot.is_hollow)
+            draw_time(axes, at, time, colour)
 
 
-def _write_ends(axes: Axes, dots: Sequence[Dot], accent: object, with_ratios: bool = True) -> None:
-    """At the end of each line the time on the fewest threads, and how many times that of the first
-    line; or what happened in place of a time.
+def _write_ends(
+    axes: Axes, names: Sequence[str], dots: Sequence[Dot], accent: object, with_ratios: bool = True
+) -> None:
+    """At the end of each line its time, and how many times that of the first one; or what
+    happened in place of a time.
     """
-    lines = list(together([(dot.line, dot.row) for dot in dots]).values())
-    rows = [min(of_line, key=lambda row: row.threads) for of_line in lines]
-    first = min(rows, key=rank)
-    for at, (row, of_line) in enumerate(zip(rows, lines, strict=True)):
+    first = min((dot.row for dot in dots), key=attrgetter("order"))
+    for line, row in dots:
+        at = names.index(line)
         text = time_text(row.time, digits_text) + mark_of(row)
         if with_ratios and row is not first:
             ratio = ratio_of(row, first)
             text += f", {times_text(ratio, interval=False, number_text=digits_text)}"
-        end = max(end_of(row.time) for row in of_line) or axes.get_xlim()[0]
+        end = end_of(row.time) or axes.get_xlim()[0]
         is_accented = row.configured == accent
         weight = "bold" if is_accented else "normal"
         colour = INK if is_accented else FAINT
@@ -202,9 +200,6 @@ def _write_ends(axes: Axes, dots: Sequence[Dot], accent: object, with_ratios: bo
 def _meanings(dots: Sequence[Dot], value: Value) -> list[str]:
     """Explain the marks that are drawn."""
     meanings = []
-    hollow = sorted({dot.row.threads for dot in dots if dot.is_hollow})
-    if hollow:
-        meanings.append(f"Hollow: {', '.join(map(str, hollow))} threads.")
     if AT_LEAST in {value.of(dot.row).form for dot in dots}:
         meanings.append(">: stopped at its limit; it takes longer.")
     if any(dot.row.by_design for dot in dots):
@@ -230,10 +225,10 @@ def _draw_shares(axes: Axes, task: Sequence[Row]) -> None:
 KINDS: dict[str, tuple[str, Callable[..., Figure]]] = {
     "phases": ("total times with the shares of their phases, a line for each row", phases),
     "race": ("total times, sorted; narrow, for a front page", race),
-    "dots": ("a dot for each trainer on each text, or for each number of threads", dots),
-    "size": ("lines over the size of the corpus, with exponents", partial(over, CORPUS)),
+    "dots": ("a dot for each trainer on each text", dots),
+    "size": ("lines over the size of the corpus", partial(over, CORPUS)),
     "vocabulary": ("the same over the size of the vocabulary", partial(over, VOCABULARY)),
-    "threads": ("the same over the number of threads, with the gain", partial(over, THREADS)),
+    "threads": ("the same over the number of threads", partial(over, THREADS)),
     "profile": ("the share of cells within so many times of the best, for each trainer", profile),
 }
 """What each kind of chart shows, and its function."""

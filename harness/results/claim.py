@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 
 from harness.results.legend import labelled, names_of
 from harness.results.ratios import is_slower, leader, ratio_of
@@ -26,7 +27,7 @@ def claim(rows: Sequence[Row]) -> str:
     timed = [(row, label) for row, label in labelled(rows) if row.total and not row.other_merges]
     if not timed or len({row.question for row in rows}) > 1:
         return ""
-    timed.sort(key=lambda pair: rank(pair[0]))
+    timed.sort(key=lambda pair: pair[0].order)
     (first, name), *others = timed
     slower, tied = [], []
     for row, label in others:
@@ -46,13 +47,6 @@ def claim(rows: Sequence[Row]) -> str:
     return text
 
 
-def rank(row: Row) -> tuple[bool, bool, float]:
-    """The order of rows by their times: those that nobody has proved, and then those without a
-    time, come last.
-    """
-    return row.total is None, row.doubtful, row.time.number or 0.0
-
-
 def finding(rows: Sequence[Row]) -> tuple[str, object]:
     """What the rows show in a sentence, if several trainers were measured, and the trainer that it
     is about, as in `Row.configured`.
@@ -60,7 +54,7 @@ def finding(rows: Sequence[Row]) -> tuple[str, object]:
     tasks = tasks_of(rows, without=("tie_break", "counting"))
     if len(tasks) == 1:
         timed = [row for row in rows if row.total and not row.other_merges]
-        return claim(rows), min(timed, key=rank).configured if timed else None
+        return claim(rows), min(timed, key=attrgetter("order")).configured if timed else None
     if is_one_variant(rows):
         return "", rows[0].configured
 

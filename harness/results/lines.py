@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,7 +33,6 @@ from harness.results.writing import (
     TOTAL,
     Value,
     bytes_tick,
-    digits_text,
     mark_of,
     number_tick,
 )
@@ -45,24 +43,19 @@ if TYPE_CHECKING:
 
 Panel = tuple[list[Row], dict[str, list[Row]]]
 """The rows of a task, and those of each line."""
-NEAR_THE_LAW = 0.2
-"""Points farther than this share from the fitted line follow no power law, and have no exponent."""
-MIN_POINTS = 3
 CROSSING = ("#d55e00", "#009e73", "#aa4499", "#b8860b", "#117799")
 """The colours of lines that cross others."""
 LEAST_HEIGHT = 1.9  # inches of axes
 
 
 class Size(NamedTuple):
-    """Something that grows: its axis, its symbol in an exponent, the field that it is, and how to
-    measure more of it.
+    """Something that grows: its axis, the field that it is, and how to measure more of it.
 
     Rows of one series may differ in the fields `without`.
     """
 
     name: str
     axis: str
-    symbol: str
     field: str
     example: str
     without: tuple[str, ...] = ()
@@ -78,7 +71,6 @@ class Size(NamedTuple):
 CORPUS = Size(
     "corpus size",
     "corpus",
-    "n",
     "data.bytes",
     "-m data.bytes=1MB,2MB,4MB",
     # superwords extend merges of the same text, so each size has merges of its own to extend
@@ -87,12 +79,11 @@ CORPUS = Size(
 VOCABULARY = Size(
     "vocabulary size",
     "vocabulary, tokens",
-    "v",
     "vocab_size",
     "-m vocab_size=1000,2000,4000",
     ("vocab_size",),
 )
-THREADS = Size("number of threads", "threads", "t", "threads", "-m threads=1,2,4")
+THREADS = Size("number of threads", "threads", "threads", "-m threads=1,2,4")
 
 
 class Line(NamedTuple):
@@ -130,10 +121,8 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
         title += f": {found}"
     lines = []
     for _, series in panels:
-        lines.append(
-            [_line(name, of_name, size, value, accent) for name, of_name in series.items()]
-        )
-    below = [*_meanings(size, value, lines), *notes(tried, drawn, value is TOTAL)]
+        lines.append([_line(*named, size, value, accent) for named in series.items()])
+    below = notes(tried, drawn, value is TOTAL)
     heights = list(map(height_beside, lines))
     figure, grid = new_figure(title, caption_of(drawn)[-1:], below, heights)
 
@@ -149,26 +138,6 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
             for row in points:
                 draw_time(axes, size.of(row) or 0, value.of(row), colour, side="y")
     return figure
-
-
-def exponent_of(points: Sequence[Row], size: Size, value: Value) -> float | None:
-    """The exponent of the power law that the points follow within a fifth; None for fewer than
-    three sizes.
-    """
-    xs, ys = list[float](), list[float]()
-    for row in points:
-        at, number = size.of(row), value.of(row).number
-        if at and number and row.total:
-            xs.append(math.log(at))
-            ys.append(math.log(number))
-    if len(set(xs)) < MIN_POINTS:
-        return None
-
-    exponent, height = statistics.linear_regression(xs, ys)
-    for x, y in zip(xs, ys, strict=True):
-        if abs(y - height - exponent * x) > math.log(1 + NEAR_THE_LAW):
-            return None
-    return exponent
 
 
 def _series_of(group: Sequence[Row], size: Size, value: Value) -> dict[str, list[Row]]:
@@ -190,30 +159,12 @@ def _too_few_sizes(rows: Sequence[Row], size: Size) -> Refusal:
     return Refusal(f"{why}; python -m harness {size.example} measures some", UNMEASURED)
 
 
-def _meanings(size: Size, value: Value, lines: Sequence[Sequence[Line]]) -> list[str]:
-    """Explain what stands at the ends of the lines."""
-    if size is THREADS:
-        return ["N × with T: as fast with T threads as with the fewest."] if value is TOTAL else []
-    if not any(f" {size.symbol}^" in line.name for line in chain(*lines)):
-        return []
-    points = f"if at least {MIN_POINTS} points follow one within {NEAR_THE_LAW:.0%}"
-    return [f"{size.symbol}^x: the power law, {points}."]
-
-
 def _line(name: str, points: Sequence[Row], size: Size, value: Value, accent: object) -> Line:
-    """The line of a series; its name has the exponent, or what threads gain."""
-    text = name + mark_of(points[-1])
-    if size is not THREADS:
-        exponent = exponent_of(points, size, value)
-        text += "" if exponent is None else f" {size.symbol}^{exponent:.2f}"
-    elif value is TOTAL and points[0].total and len(points) > 1:
-        best = min(points[1:], key=lambda row: row.total or math.inf)
-        gain = digits_text(points[0].total / (best.total or math.inf))
-        text += f" {gain} × with {best.threads}"
+    """The line of a series."""
     xs = [size.of(row) or 0 for row in points]
     ys = [value.of(row).number or 0.0 for row in points]
     measured = [value.of(row).form == MEASURED for row in points]
-    return Line(text, xs, ys, points[0].configured == accent, measured)
+    return Line(name + mark_of(points[-1]), xs, ys, points[0].configured == accent, measured)
 
 
 # Lines with their names

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -71,7 +70,6 @@ def marks_of(axes: Axes) -> list[str]:
         kind = "line"
         if line in points:
             kind = "arrow" if line.get_marker() == "" else "circle"
-            kind += " (hollow)" * (to_hex(line.get_markerfacecolor()) == "#ffffff")
         if line not in caps:
             facts.append(f"{kind} at {place}, {colour}")
     facts += bars
