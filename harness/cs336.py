@@ -202,18 +202,11 @@ def sample(path: Path, separator: str) -> list[str]:
 
 
 def encoding_line(documents: Sequence[str], encode: Encode) -> str:
-    ratios = []
-    size = 0
-    tokens = 0
-    for document in documents:
-        ids = len(encode(document))
-        length = len(document.encode())
-        ratios.append(length / ids)
-        size += length
-        tokens += ids
+    size = sum(len(document.encode()) for document in documents)
+    tokens = sum(len(encode(document)) for document in documents)
     return (
         f"{counted_text(len(documents), 'document')} with {counted_text(size, 'byte')}: "
-        f"{rate_text(size / tokens)} bytes per token ({rate_text(min(ratios))} to {rate_text(max(ratios))})."
+        f"{rate_text(size / tokens)} bytes per token."
     )
 
 

@@ -257,9 +257,8 @@ def listed(path: Path) -> Listed:
         raise Refusal(f"{path} {why}; pass another", UNMEASURED)
 
     folder = path if path.is_dir() else path.parent
-    names: Sequence[str] = (MANIFEST, TOKENIZER_JSON)
-    if not path.is_dir() and path.name != TOKENIZER_JSON:
-        names = [MANIFEST] if path.name == MERGES else []
+    says_more = path.is_dir() or path.name in (TOKENIZER_JSON, MERGES)
+    names = (MANIFEST, TOKENIZER_JSON) if says_more else ()
     manifest = next((folder / name for name in names if (folder / name).is_file()), None)
     alone = Listed(path, file.merges, file.form, path)
     if manifest is None:

@@ -357,8 +357,7 @@ def _encode(options: argparse.Namespace) -> None:
 
 def _decode(options: argparse.Namespace) -> None:
     tokenizer, ids = load(options.given), _ids_in(options.ids)
-    for block in tokenizer.decode_blocks(ids):
-        sys.stdout.buffer.write(block)
+    sys.stdout.buffer.write(tokenizer.decode(ids))
     if sys.stdout.isatty():
         sys.stdout.write("\n")
 

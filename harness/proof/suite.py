@@ -36,7 +36,7 @@ from harness.common.targets import not_importable
 from harness.measure.process import Sandbox, import_from, worker_environment
 from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import without_answer
-from harness.proof.calls import Call, Subject, TrainerCall
+from harness.proof.calls import Call, Subject
 from harness.proof.checks import (
     FAILED,
     PASSED,
@@ -228,13 +228,7 @@ class Child:
             if returned == want:
                 continue
 
-            test = str(fresh)
-            if isinstance(fresh, TrainerCall):
-                module, _, name = self.request.target.partition(":")
-                bound = [f"{key}={value!r}" for key, value in self.request.parameters.items()]
-                imports = [f"from {module} import {name.partition('.')[0]}"]
-                test = fresh.as_test(imports, name, bound)
-            self.shown = FRESH[0], "", test
+            self.shown = FRESH[0], "", str(fresh)
             return CheckResult(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
         return CheckResult(*FRESH, PASSED)
 

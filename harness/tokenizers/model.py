@@ -226,11 +226,6 @@ class Tokenizer:
         """
         return self._decoded(ids, 0)
 
-    def decode_blocks(self, ids: Sequence[int], at_once: int = 1 << 20) -> Iterator[bytes]:
-        """The same in blocks, for ids that are mapped from a file."""
-        for start in range(0, len(ids), at_once):
-            yield self._decoded(ids[start : start + at_once], start)
-
     def decode_stream(
         self, ids: Iterable[int], errors: Literal["strict", "replace"] = "replace"
     ) -> Iterator[str]:

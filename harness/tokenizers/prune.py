@@ -63,13 +63,9 @@ def prune(
         raise Refusal("the text is empty, so it would remove every token; pass another", UNMEASURED)
     while rare := rare_leaves(learned, counts, at_least, stay, removed.keys()):
         removed.update(rare)
-        if any(rare.values()):
-            pruned, new_ids = without(tokenizer, removed.keys())
-            new_counts = counts_of(pruned, texts)
-            counts = Counter({old: new_counts[new] for old, new in new_ids.items()})
-
-    if len(pruned) > len(tokenizer) - len(removed):
         pruned, new_ids = without(tokenizer, removed.keys())
+        new_counts = counts_of(pruned, texts)
+        counts = Counter({old: new_counts[new] for old, new in new_ids.items()})
     return Pruning(pruned, removed, new_ids)
 
 

@@ -268,8 +268,8 @@ def test_breakdown_fails_the_check_that_was_being_made(
 @pytest.mark.parametrize(
     ("target", "only", "shown"),
     [
-        ("ill_mannered:replaces_the_judge", "check_worked_example[[]C0*", "replaces_the_judge("),
-        ("sabotaged:ties_to_the_smallest", "check_worked_example[[]C17]", "ties_to_the_smallest("),
+        ("ill_mannered:replaces_the_judge", "check_worked_example[[]C0*", "\nword counts: {b"),
+        ("sabotaged:ties_to_the_smallest", "check_worked_example[[]C17]", "\nword counts: {b"),
         ("unruly:counter_that_loses_a_word", "check_worked_file[[]F12_empty]", "\nfile: b"),
     ],
 )
