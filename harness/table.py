@@ -22,10 +22,10 @@ from harness.records.file import files_read
 from harness.results.export import hyperfine
 from harness.results.frame import frame_of
 from harness.results.latex import sheet_to_latex
-from harness.results.pivot import pivot_sheet
+from harness.results.pivot import compared_sheet, pivot_sheet, with_side
 from harness.results.profile import profile_sheet, required_profile
-from harness.results.rows import Row, is_wrong
-from harness.results.selection import add_record_arguments, chosen_rows
+from harness.results.rows import Row, is_wrong, rows
+from harness.results.selection import add_record_arguments, chosen_rows, records_of, rows_where
 from harness.results.tables import TableOptions, tables
 
 CSV = "csv"  # the format in which each row has every field and figure, unrounded
@@ -38,7 +38,7 @@ FORMATS = {
     ".json": HYPERFINE,
 }
 WRITERS = {"terminal": sheet_to_text, "markdown": sheet_to_markdown, "latex": sheet_to_latex}
-LAYOUTS = ("profile", "pivot")
+LAYOUTS = ("compare", "profile", "pivot")
 PLAIN = ("columns", "phases", "work", "relative_to")
 """The options of the plain table, which goes with none of the layouts."""
 _EPILOG = """\
@@ -50,6 +50,7 @@ examples:
   python -m harness.table --where variant='heap,flat*' --sort total
   python -m harness.table --columns variant,total,CPU,spread,MB/s,merges/s
   python -m harness.table --pivot variant data --value MB/s
+  python -m harness.table --compare old/ new/         side by side
   python -m harness.table results/board --profile     all trainers over all texts at once
 
 total is net time: wall time without waiting for a CPU, or wall time if several threads or processes worked.
@@ -100,9 +101,14 @@ def _parser() -> argparse.ArgumentParser:
         help="show in what share of cells each trainer is within so many times of the best",
     )
     add(
+        "--compare",
+        action="store_true",
+        help="show two sets of records side by side: --compare LEFT RIGHT",
+    )
+    add(
         "--value",
         metavar="FIGURE",
-        help="choose the figure of --pivot: total, a phase, memory, MB/s, merges/s, ... (default: total)",
+        help="choose the figure of --pivot or --compare: total, a phase, memory, MB/s, merges/s, ... (default: total)",
     )
     return parser
 
@@ -124,15 +130,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     plain = [f"--{name.replace('_', '-')}" for name in PLAIN if getattr(options, name)]
     if layouts and len(layouts + plain) > 1:
         parser.error("{} does not go with {}".format(*layouts, *plain))
-    if options.value and not options.pivot:
-        parser.error("--value goes with --pivot")
+    if options.value and not (options.pivot or options.compare):
+        parser.error("--value goes with --pivot or --compare")
+    if options.compare and len(options.paths) != 2:
+        parser.error("--compare takes two sets of records: --compare LEFT RIGHT")
     return exit_code_of(lambda: command(options))
 
 
 def command(options: argparse.Namespace) -> int:
     if options.output is not None:
         check_output(options.output, files_read(options.paths))
-    shown = chosen_rows(options)
+    shown = two_sets(options) if options.compare else chosen_rows(options)
     if options.sort == "total":
         shown.sort(key=lambda row: row.order)
 
@@ -158,14 +166,24 @@ def command(options: argparse.Namespace) -> int:
 
 
 def _sheets(shown: Sequence[Row], options: argparse.Namespace) -> list[Sheet]:
+    value = options.value or "total"
     if options.profile:
         return [profile_sheet(required_profile(shown))]
     if options.pivot:
-        value = options.value or "total"
         return [pivot_sheet(shown, options.pivot, value, whole=options.notes)]
+    if options.compare:
+        return [compared_sheet(shown, options.paths, value, whole=options.notes)]
     columns = options.columns.split(",") if options.columns else ()
     what = TableOptions(columns, options.phases, options.work, options.notes, options.relative_to)
     return tables(shown, what)
+
+
+def two_sets(options: argparse.Namespace) -> list[Row]:
+    """The rows of both sets that are compared, each with its side."""
+    records = []
+    for side, path in zip(("left", "right"), options.paths, strict=True):
+        records += with_side(records_of([path], options.all), side)
+    return rows_where(rows(records), options.where)
 
 
 if __name__ == "__main__":

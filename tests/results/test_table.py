@@ -24,9 +24,11 @@ from harness.table import main
 
 FILES = {
     "mine": "mine.jsonl",
+    "old": "old.jsonl",
+    "new": "new.jsonl",
     "local": "results/local/records.jsonl",
 }
-TABLES = ("tables", "pivot", "profile")
+TABLES = ("tables", "pivot", "profile", "two_sets")
 ROWS = [row for name in TABLES for row in rows_beside(__file__, f"{name}.toml")]
 
 
