@@ -143,10 +143,11 @@ def from_url(url: str, folder: Path, limit: int, show: Advance) -> Path:
     print_stderr(f"fetching {url}")
     part = path.with_name(f"{path.name}.part")
     request = urllib.request.Request(url, headers={"User-Agent": "bpe-harness"})
+    opener = urllib.request.build_opener(NoFTP)
 
     try:
         with (
-            urllib.request.urlopen(request, timeout=SECONDS_WITHOUT_A_BYTE) as response,
+            opener.open(request, timeout=SECONDS_WITHOUT_A_BYTE) as response,
             part.open("wb") as file,
         ):
             total = response.length
@@ -161,6 +162,13 @@ def from_url(url: str, folder: Path, limit: int, show: Advance) -> Path:
             error.close()
         raise refusal(url, error) from error
     return part.replace(path)
+
+
+class NoFTP(urllib.request.FTPHandler):
+    """urllib follows a redirection to FTP, the only one that is not HTTP."""
+
+    def ftp_open(self, _: urllib.request.Request) -> Any:
+        raise urllib.error.URLError("unknown url type: ftp")
 
 
 def from_hub(source: HuggingFace, folder: Path, limit: int, show: Advance) -> list[Path]:
