@@ -28,7 +28,7 @@ TOKENS = {
     "tokenizers": 22_600,
     "proof": 14_340,
     "records": 6_931,
-    "runs": 17_338,
+    "runs": 17_344,
     "results": 22_164,
     "gate": 11_517,
     "commands": 14_022,

@@ -135,8 +135,9 @@ def check_card(group: str, value: str, sweep: bool) -> None:
         raise Refusal(f"{group} is one name; for several use {several}")
 
     existing = registry.names(group)
-    names = [value] if Path(value).is_file() else list(map(str.strip, value.split(",")))
-    is_glob = re.search(r"[(\[{}'\"]", value) is not None
+    is_file = Path(value).is_file()
+    names = [value] if is_file else list(map(str.strip, value.split(",")))
+    is_glob = not is_file and re.search(r"[(\[{}'\"]", value) is not None
     for name in () if is_glob else names:
         if name in existing:
             continue
