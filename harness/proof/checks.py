@@ -7,7 +7,6 @@ Most checks compare a call with the definition's (calls.py).
 from __future__ import annotations
 
 import functools
-import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -69,18 +68,15 @@ def is_word_counter(subject: Subject) -> bool:
 
 
 def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) -> None:
-    """Raise CheckFailed if `meter` was given other phases, seconds below zero, or more than the
-    `wall` time there was.
+    """Raise CheckFailed if `meter` was given other phases, or more than the `wall` time there was.
 
     Raises CheckSkipped without any phases.
     """
     if not meter.seconds:
         raise CheckSkipped(f"{who} reports no phases; all its time will show as other")
-    for phase, seconds in meter.seconds.items():
+    for phase in meter.seconds:
         if phase not in phases:
             raise CheckFailed(f"reported the phase {phase!r}; phases are {', '.join(phases)}")
-        if not 0 <= seconds < math.inf:
-            raise CheckFailed(f"reported {seconds} seconds for {phase}")
     reported = sum(meter.seconds.values())
     if reported > wall + CLOCK_ERROR:
         raise CheckFailed(f"reported phases of {reported} s in all, but the call took {wall} s")

@@ -18,7 +18,6 @@ from harness.proof.calls import (
     CheckSkipped,
     Subject,
     accepts,
-    words_text,
 )
 from harness.proof.cases import Case, read_cases, token_from, words_from
 from harness.proof.checks import WIDTHS, Check, expect_phases
@@ -112,11 +111,7 @@ class CounterCall(Call):
 
     def difference(self, got: dict[bytes, int] | int, want: dict[bytes, int] | int) -> str:
         if isinstance(want, int) or isinstance(got, int):
-            mine, theirs = (
-                f"byte {it} as invalid" if isinstance(it, int) else words_text(it)
-                for it in (got, want)
-            )
-            return f"got {mine}, want {theirs}"
+            return f"got {SHOWN.repr(got)}, want {SHOWN.repr(want)}; a number is the offset of an invalid byte"
         word = min(word for word in {*got, *want} if got.get(word, 0) != want.get(word, 0))
         return f"first difference at word {SHOWN.repr(word)}: got {got.get(word, 0)}, want {want.get(word, 0)}"
 

@@ -121,8 +121,7 @@ class Tokenizer:
         """The same as an array: uint16 if all ids of the vocabulary fit, else uint32."""
         import numpy as np  # late: it is slow to import, and decoding needs none
 
-        if threads != 1:
-            at_least("threads", threads)
+        at_least("threads", threads)
         return np.asarray(self.encoder(special_tokens).encode_array(text, threads))
 
     def encode_batch(
