@@ -40,7 +40,7 @@ example: python -m harness.plot mine.jsonl yours/ --kind dots --where 'variant=n
 --where NAME=VALUE can be about {", ".join(CONDITIONS)}.
 A VALUE may have wildcards and commas. An SVG is light or dark like its reader's system; a PNG and a PDF are light.
 
-exit code: 0; 2 for a usage error, or if there is too much for one chart; 21 if merges are wrong or rows contradict \
+exit code: 0; 2 for a usage error; 21 if merges are wrong or rows contradict \
 each other; 22 if the records lack what the chart needs."""
 
 

@@ -39,7 +39,7 @@ from harness.results.notes import notes
 from harness.results.profile import profile
 from harness.results.ratios import against, clock_note, ratio_of
 from harness.results.rows import AT_LEAST, MEASURED, Row, is_one_variant
-from harness.results.selection import one_task, panel_title, tasks_of
+from harness.results.selection import panel_title, tasks_of
 from harness.results.writing import (
     TOTAL,
     Value,
@@ -157,11 +157,6 @@ def _columns(drawn: Sequence[Row], texts: Sequence[Sequence[Row]]) -> dict[str, 
     return columns
 
 
-def race(rows: Sequence[Row]) -> Figure:
-    """The dots of one task. Raises Refusal if the rows are of several."""
-    return dots(one_task(rows, "race", without=("tie_break",)))
-
-
 def _draw_dots(
     axes: Axes, names: Sequence[str], dots: Sequence[Dot], accent: object, value: Value = TOTAL
 ) -> None:
@@ -224,8 +219,8 @@ def _draw_shares(axes: Axes, task: Sequence[Row]) -> None:
 
 KINDS: dict[str, tuple[str, Callable[..., Figure]]] = {
     "phases": ("total times with the shares of their phases, a line for each row", phases),
-    "race": ("total times, sorted; narrow, for a front page", race),
     "dots": ("a dot for each trainer on each text", dots),
+    "race": ("the same, of total times alone", dots),
     "size": ("lines over the size of the corpus", partial(over, CORPUS)),
     "vocabulary": ("the same over the size of the vocabulary", partial(over, VOCABULARY)),
     "threads": ("the same over the number of threads", partial(over, THREADS)),

@@ -131,24 +131,6 @@ def tasks_of(rows: Sequence[Row], without: Sequence[str] = ("tie_break",)) -> li
     return list(together(keyed).values())
 
 
-def one_task(rows: Sequence[Row], kind: str, without: Sequence[str]) -> list[Row]:
-    """The trainers among rows, if all are of one task on one machine. Raises Refusal if not."""
-    trainers = [row for row in rows if not row.counting_only]
-    if not trainers:
-        raise Refusal(
-            f"{kind}: no trainer was measured; python -m harness measures some", UNMEASURED
-        )
-
-    names = unlike(trainers, without)
-    if names:
-        example = next((name for name in names if name in CONDITIONS), "variant")
-        raise Refusal(
-            f"{kind} is drawn of one corpus and one vocabulary on one machine, and these records differ in "
-            f"{', '.join(names)}; choose, such as --where {example}={_condition(trainers[0], example)}"
-        )
-    return trainers
-
-
 def unlike(rows: Sequence[Row], without: Sequence[str]) -> list[str]:
     """In what the tasks of rows differ, by the names of conditions."""
     unequal = []
