@@ -29,7 +29,7 @@ TOKENS = {
     "proof": 14_295,
     "records": 6_931,
     "runs": 17_344,
-    "results": 21_982,
+    "results": 22_452,
     "gate": 11_517,
     "commands": 14_022,
     "tests": 135_219,
