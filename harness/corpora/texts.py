@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -58,6 +58,8 @@ def card_named(source: Source, settings: Sequence[str] = ()) -> DataCard:
     path = os.fspath(source) if isinstance(source, str | os.PathLike) else list(map(str, source))
     card = card_of(path) if isinstance(path, str) and is_name(path) else None
     content = msgspec.to_builtins(card or replace(card_of("file"), path=path))
+    if isinstance(settings, str | Mapping) or not all(isinstance(one, str) for one in settings):
+        raise TypeError(f"settings are {settings!r}, not a list; pass ['data.NAME=VALUE']")
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key.startswith("data."):
