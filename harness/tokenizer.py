@@ -335,7 +335,8 @@ def _encode(options: argparse.Namespace) -> None:
         print_stdout(" ".join(map(str, ids)))
         return
 
-    outputs_of_ids(options.output)
+    for path in outputs_of_ids(options.output):
+        check_output(path, files_at(options.given))
     array = tokenizer.encode_file(
         options.data,
         options.output,

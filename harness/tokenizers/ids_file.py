@@ -35,6 +35,7 @@ class Separator(NamedTuple):
 
 
 INSTEAD = "choose another place for the ids"
+START = '{"documents": ['
 
 
 def outputs_of_ids(output: Path) -> list[Path]:
@@ -53,6 +54,16 @@ def description_of(output: Path) -> Path | None:
         return None
     numbers = followed(output)
     return numbers.with_name(f"{numbers.name}.json")
+
+
+def check_describes(path: Path) -> None:
+    """Raises Refusal for a file that is not the description of ids; one that a power cut emptied
+    may have been one.
+    """
+    with path.open("rb") as file:
+        start = file.read(len(START)).decode(errors="replace")
+    if start not in ("", START):
+        raise Refusal(f"{path} does not describe ids; {INSTEAD}")
 
 
 def write_ids(
@@ -81,10 +92,12 @@ def write_ids(
         (folder / followed(output).name).open("w+b") as file,
         (folder / f"{followed(output).name}.json").open("w") as description,
     ):
+        for path in filter(Path.exists, paths[1:]):
+            check_describes(path)
         if output.suffix == NPY:
             write_header(file, dtype, 0)
         start = file.tell()
-        description.write('{"documents": [')
+        description.write(START)
 
         digest, comma = hashlib.sha256(), ""
         pieces = encoded_pieces(encoder, documents, threads)
@@ -188,6 +201,7 @@ class Description(msgspec.Struct):
     """What the file beside a .bin says of its numbers."""
 
     dtype: Literal["uint16", "uint32"]
+    sha256: str
 
 
 def ids_in_file(path: Path) -> np.ndarray[Any, Any]:
@@ -195,6 +209,8 @@ def ids_in_file(path: Path) -> np.ndarray[Any, Any]:
     what = "pass one that encode --output wrote"
     try:
         array = numbers_in(path)
+    except Refusal:
+        raise
     except OSError as error:
         name = error.filename or path
         raise Refusal(f"cannot read {name} ({reason(error)}); {what}", UNMEASURED) from error
@@ -217,4 +233,9 @@ def numbers_in(path: Path) -> np.ndarray[Any, Any]:
             return np.lib.format.open_memmap(path, mode="r")
 
     about: Description = read_json(description.read_bytes(), Description)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != about.sha256:
+        what = f"{path} is not the file that {description.name} describes"
+        raise Refusal(f"{what}; pass one that encode --output wrote", UNMEASURED)
     return bare_numbers(path, about.dtype)

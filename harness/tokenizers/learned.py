@@ -98,7 +98,8 @@ def trained(
     """A trained tokenizer with the contract's ids, or with those of an `extended` one, and new ones
     after its last.
 
-    Raises Refusal for merges that cannot be a tokenizer.
+    Raises Refusal for merges that cannot be a tokenizer, or do not start with those of the extended
+    one.
     """
     texts = special_texts(special_tokens)
     special_ids = {text: number for number, text in enumerate(texts, 256)}
@@ -112,6 +113,10 @@ def trained(
     if extended is None:
         return learned
 
+    if learned.merges[: len(extended.merges)] != extended.merges:
+        raise Refusal(
+            "the result does not start with the merges of the extended tokenizer, so ids cannot stay"
+        )
     present, vocab = set(extended.token_ids()), dict(extended.vocab)
     new = [token for token in tokens_made(merges) if token not in present]
     vocab.update(enumerate(new, max(vocab) + 1))
