@@ -345,7 +345,7 @@ def claims_table(judged: Sequence[Judgement]) -> tuple[list[str], list[list[str]
 
 
 def print_figures(programs: Sequence[Entry], measured: Sequence[Row], data: str | None) -> None:
-    """Print the published figures beside ours, with the notes that every table has."""
+    """Print the published figures, ours behind each, with the notes that every table has."""
     names = SHOWN if data is None else MERGING  # on one corpus ours may be its words alone
     lines, used = [], dict[Row, None]()
     for program in programs:
@@ -360,17 +360,17 @@ def print_figures(programs: Sequence[Entry], measured: Sequence[Row], data: str 
                     used |= {} if row is None else {row: None}
 
     columns = [name for name in names if any(theirs[name] is not None for _, _, theirs, _ in lines)]
-    head = ["program", "variant", "theirs on", "ours on"]
-    head += [f"{name}, {whose}" for name in columns for whose in ("theirs", "ours")]
+    head = ["program", "variant", "theirs on", "ours on", *columns]
     table = []
     for program, figures, theirs, row in lines:
         cells = [program["program"], program["variant"], conditions(figures), ours_on(row, figures)]
         for name in columns:
-            is_both = row is not None and theirs[name] is not None
-            cells += [time_of(theirs[name]), ours_of(row, name) if is_both else "-"]
+            known = theirs[name]
+            ours = "-" if row is None else ours_of(row, name) or "-"
+            cells.append("-" if known is None else f"{seconds_text(known)} / {ours}")
         table.append([*cells, "-" if row is None else figure_text(row, "memory") or "-"])
     if table:
-        print_table([*head, "memory, ours"], table)
+        print_table([*head, "our memory"], table)
     sys.stdout.writelines(f"- {note}\n" for note in notes(list(used)))
     sys.stdout.write("\n" if notes(list(used)) else "")
 
@@ -435,10 +435,6 @@ def medians(program: Entry) -> str:
         known = [f"{name} {seconds_text(value)}" for name, value in seconds if value is not None]
         texts += [f"{data}: {', '.join(known)}"] if known else []
     return "; ".join(texts)
-
-
-def time_of(seconds: float | None) -> str:
-    return "-" if seconds is None else seconds_text(seconds)
 
 
 def print_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
