@@ -173,7 +173,7 @@ def _height(text: Text) -> float:
 def short(name: str, letters: int = NAME_LETTERS) -> str:
     """A name on at most five lines of so many letters.
 
-    >>> short("peer_fine_grained_emhash8", 13).split()
+    >>> short("peer_fine_grained_emhash8", 14).split()
     ['fine_grained_', 'emhash8']
     """
     breakable = people(name).replace("_", "_ ")
