@@ -82,16 +82,17 @@ def titles_of(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[str]:
     return titles
 
 
-def caption_of(rows: Sequence[Row], panels: int = 1) -> list[str]:
+def caption_of(rows: Sequence[Row], among: Sequence[Row] = (), panels: int = 1) -> list[str]:
     """The corpus with the vocabulary, then what is not the default, the machine and the day.
 
-    Of several panels, which have titles of their own, the last line alone.
+    `among` are all rows of the command: a default is named if another table has another value. Of
+    several panels, which have titles of their own, the last line alone.
     """
     vocabulary, others = list[str](), list[str]()
     for field in COLUMNS:
         if field.name != "data" and len({*_texts(rows, field)} - {None}) == 1:
             phrases = vocabulary if field.name == "vocab_size" else others
-            phrases.append(_phrase(rows, field))
+            phrases.append(_phrase(rows, field, among))
     days = sorted(row.record.measurement.started[:10] for row in rows)
     if days:
         others.append(" to ".join(dict.fromkeys([days[0], days[-1]])))
@@ -158,13 +159,15 @@ def _corpora_lines(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _phrase(rows: Sequence[Row], field: Field) -> str:
-    """Return a field that the rows share in words; empty if it is the default."""
+def _phrase(rows: Sequence[Row], field: Field, among: Sequence[Row]) -> str:
+    """Return a field that the rows share in words; empty if it is the default of every table."""
     record = next(row.record for row in rows if row.texts[field.name] is not None)
-    if field.name == "counting" and not record.cell.counting_chosen:
-        return ""
-    if field.default is not None and field.value(record) == field.default:
-        return ""
+    everywhere = {row.texts[field.name] for row in among} - {None}
+    if len(everywhere) < 2:
+        if field.name == "counting" and not record.cell.counting_chosen:
+            return ""
+        if field.default is not None and field.value(record) == field.default:
+            return ""
     merges = _merge_counts(rows) if field.name == "vocab_size" else ""
     return field.phrase(record) + merges
 

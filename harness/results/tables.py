@@ -75,7 +75,7 @@ def tables(rows: Sequence[Row], options: TableOptions | None = None) -> list[She
             row.name for row in task if row.total is not None or row.instructions is not None
         ]
         base = options.relative_to if options.relative_to in measured else None
-        sheets.append(table_of(task, options._replace(relative_to=base)))
+        sheets.append(table_of(task, options._replace(relative_to=base), rows))
         if options.work:
             sheets.append(work_sheet(task))
     if options.notes and is_outside_table(rows):
@@ -97,8 +97,10 @@ def by_task(rows: Sequence[Row]) -> list[list[Row]]:
     return list(together([(row.question, row) for row in rows]).values())
 
 
-def table_of(task: Sequence[Row], options: TableOptions) -> Sheet:
-    """The table of some rows. Raises Refusal for an unknown column."""
+def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = ()) -> Sheet:
+    """The table of some rows; `among` are all that the command shows. Raises Refusal for an unknown
+    column.
+    """
     compared = against(task, options.relative_to)
     fields = differing_columns(task)
     columns = {**_special_columns(task, compared, options.relative_to), **fields}
@@ -116,7 +118,7 @@ def table_of(task: Sequence[Row], options: TableOptions) -> Sheet:
     below = notes_below(task, compared, whole=options.notes)
     if RATIO in names:
         below += clock_note(compared)
-    return Sheet(caption_of(task), chosen, [style_of(row) for row in task], below)
+    return Sheet(caption_of(task, among), chosen, [style_of(row) for row in task], below)
 
 
 def notes_below(rows: Sequence[Row], compared: Sequence[Against] = (), *, whole: bool) -> list[str]:
