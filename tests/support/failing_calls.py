@@ -91,13 +91,13 @@ COMMANDS = {
         "variants=naive,heap,flat data.path=text.txt vocab_size=262 results=out concurrent=true",
         recorded,
         in_parts=True,
-        takes=5,
+        takes=20,
     ),
     "gate": Command(
         f"gate mine:train --against main~0 --tiers identity --output out --card {CARD}",
         judged,
         in_parts=True,
-        takes=20,
+        takes=40,
     ),
     "fetch": Command(
         "corpora fetch served --config-dir beside",
