@@ -267,7 +267,7 @@ def child_of(request: Request) -> Iterator[Child]:
         sandbox = Sandbox(folder)
         sandbox.give_tables()
         with WatchedProcess(
-            [sys.executable, "-c", CHILD], worker_environment(sandbox, None), stderr
+            [sys.executable, "-u", "-c", CHILD], worker_environment(sandbox, None), stderr
         ) as process:
             if process.leader is None:
                 raise Refusal(f"cannot start {sys.executable}", errors.UNMEASURED)
