@@ -63,6 +63,8 @@ class Command(NamedTuple):
     """Whether a reader finds a set, of which a part is kept when the command ends early."""
     takes: int = 1
     """How long it takes beside the others: a sample of its calls is smaller by this."""
+    repository: bool = False
+    """Whether the folder is a repository, with a trainer that was changed since."""
 
 
 def certificate() -> str:
@@ -98,6 +100,7 @@ COMMANDS = {
         judged,
         in_parts=True,
         takes=40,
+        repository=True,
     ),
     "fetch": Command(
         "corpora fetch served --config-dir beside",
@@ -156,8 +159,6 @@ def prepare(folder: Path, address: str) -> None:
         shutil.copy(RECORDS / source, folder / name)
     os.chdir(folder)
     train(Path("text.txt"), 262).save("saved")
-    make_repository(folder)
-    (folder / "mine.py").write_text("from variants.heap import train as train\n")
 
 
 class Outcome(NamedTuple):
@@ -209,6 +210,9 @@ def cases(command: Command, kind: str, every: int) -> Iterator[tuple[str, list[s
         plain, work = Path(top, "plain"), Path(top, "work")
         plain.mkdir()
         prepare(plain, server.address)
+        if command.repository:
+            make_repository(plain)
+            (plain / "mine.py").write_text("from variants.heap import train as train\n")
         if command.before:
             assert call(command.before).code == 0
         old = found(command.read)
