@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import io
 import os
 import re
@@ -86,14 +87,27 @@ _METADATA: dict[str, dict[str, str | None]] = {
 def styled() -> Iterator[None]:
     """matplotlib's default settings, with ours, while something is drawn or written."""
     if {"matplotlib", "ipykernel"}.isdisjoint(sys.modules):
-        # a notebook names a backend to what it starts, which may not be installed here
-        os.environ["MPLBACKEND"] = "agg"
+        _import_matplotlib()
     from matplotlib import style
 
     with style.context(["default", _STYLE]), warnings.catch_warnings():
         # matplotlib's font lacks some scripts; an SVG leaves the choice of font to its reader
         warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
         yield
+
+
+def _import_matplotlib() -> None:
+    """Import matplotlib with a backend that is always there: a notebook names one to what it starts,
+    which may not be installed here. The environment stays as it was.
+    """
+    named = os.environ.get("MPLBACKEND")
+    os.environ["MPLBACKEND"] = "agg"
+    importlib.import_module("matplotlib")
+
+    if named is None:
+        del os.environ["MPLBACKEND"]
+    else:
+        os.environ["MPLBACKEND"] = named
 
 
 def chart(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:

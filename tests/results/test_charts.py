@@ -187,6 +187,19 @@ def test_equal_charts_are_equal_files_without_a_date(tmp_path: Path) -> None:
     assert saved("d.pdf").startswith(b"%PDF")
 
 
+@pytest.mark.parametrize("named", [{}, {"MPLBACKEND": "module://of_a_notebook"}])
+def test_a_chart_leaves_the_environment_as_it_was(tmp_path: Path, named: dict[str, str]) -> None:
+    """What a program starts later draws with its own backend."""
+    draw = f"main(['plot', {str(RECORDS / 'sweep.jsonl')!r}, '--output', 'chart.svg'])"
+    code = (
+        "import os; from harness.__main__ import main; before = dict(os.environ)\n"
+        f"assert {draw} == 0 and dict(os.environ) == before"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, cwd=tmp_path, env={**environment, **named}, check=True)
+
+
 def test_no_backend_or_setting_of_matplotlib_changes_a_chart(tmp_path: Path) -> None:
     settings = tmp_path / "matplotlibrc"
     settings.write_text(
