@@ -8,8 +8,6 @@ and no merges.
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -33,10 +31,6 @@ if TYPE_CHECKING:
 Manifest = dict[str, Any]  # the manifest of a table of words: its digest, and how many there are
 
 
-def digest(parts: Any, length: int = 16) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:length]
-
-
 @dataclass(frozen=True)
 class Reading:
     """How a file becomes words: everything that decides a table of word counts, whichever counter
@@ -56,23 +50,16 @@ class Reading:
         """Names the table of word counts: equal for equal bytes read the same way by the same
         `regex`.
         """
-        how = self.corpus
-        parts = (
-            []
-            if self.file.table
-            else [how.pattern, how.special_tokens, how.errors, how.partial, regex.__version__]
-        )
-        return digest([self.file.sha256, *parts], 64)
-
-    @functools.cached_property
-    def entry(self) -> str:
-        """The key of its words in the cache."""
-        return cache.key_of(exchange.FORMAT, self.key)
+        words, how = [exchange.FORMAT, self.file.sha256], self.corpus
+        if self.file.table:
+            return cache.key_of(*words)
+        rules = (how.pattern, how.special_tokens, how.errors, how.partial, regex.__version__)
+        return cache.key_of(*words, *rules)
 
     @functools.cached_property
     def folder(self) -> Path:
         """The folder of its words: a given table, or a place in the cache."""
-        return self.file.path if self.file.table else cache.place("counts", self.entry)
+        return self.file.path if self.file.table else cache.place("counts", self.key)
 
     def words(self) -> Manifest | None:
         """The manifest of the words in that folder; None if they are missing or broken."""
@@ -83,7 +70,7 @@ class Reading:
         """Copy freshly counted words into the cache, unless it has the same."""
         cached = self.words()
         if cached is None or cached["sha256"] != manifest["sha256"]:
-            cache.put("counts", self.entry, lambda folder: copied(counted, folder, manifest))
+            cache.put("counts", self.key, lambda folder: copied(counted, folder, manifest))
 
 
 def copied(counted: Path, folder: Path, manifest: Manifest) -> Manifest:
@@ -109,9 +96,8 @@ class CountCell:
         """Names the measurement on whichever corpus: the counter, its parameters and its
         threads.
         """
-        return digest(
-            [self.counter.name, self.counter.target, dict(self.counter.params), self.threads]
-        )
+        counter = self.counter
+        return cache.key_of(counter.name, counter.target, dict(counter.params), self.threads)
 
 
 @dataclass(frozen=True)
@@ -170,33 +156,22 @@ class TrainCell:
     def key(self) -> str:
         """Names the measurement, so that two records of the same work can be found."""
         variant, count = self.variant, self.count
-        trainer = [variant.name, variant.target, dict(variant.params)]
-        work = [*self._question, self.interpreter, *self._extending, *self.gate]
-        limits = [count.limits.wall_seconds]
-        return digest([trainer, *self._text, count.key, work, limits])
+        trainer = [variant.name, variant.target, dict(variant.params), self.interpreter]
+        limit = count.limits.wall_seconds
+        return cache.key_of(self.task_key, trainer, count.key, limit, self.gate)
 
     @functools.cached_property
     def task_key(self) -> str:
-        """Names the task: cells of one task must make the same merges."""
-        return digest([*self._text, *self._question, *self._extending])
-
-    @property
-    def _text(self) -> list[str]:
-        """The text and its name: equal texts under two names are two."""
-        return [self.reading.file.name, self.reading.key]
-
-    @property
-    def _question(self) -> list[Any]:
-        return [self.vocab_size, self.tie_break, self.min_count]
-
-    @property
-    def _extending(self) -> list[Any]:
+        """Names the task: cells of one task must make the same merges. Equal texts under two names
+        are two.
+        """
+        text = [self.reading.file.name, self.reading.key]
+        question = [self.vocab_size, self.tie_break, self.min_count]
         extension = self.extension
-        return [] if extension is None else [extension.sha256, extension.inheriting, extension.veto]
-
-    @property
-    def veto(self) -> str:
-        return "none" if self.extension is None else self.extension.veto
+        if extension is None:
+            return cache.key_of(text, question)
+        how = [extension.sha256, extension.inheriting, extension.veto]
+        return cache.key_of(text, question, how)
 
     def extending(self) -> dict[str, Any]:
         """The keyword arguments that a replay of its merges needs."""
@@ -222,14 +197,14 @@ def with_distinct_names(cells: Sequence[TrainCell]) -> list[TrainCell]:
     paths_of_name: dict[str, set[str]] = {}
     for cell in cells:
         file = cell.reading.file
-        if file.whole_path.endswith(file.name):
+        if file.whole_path:
             paths_of_name.setdefault(file.name, set()).add(file.whole_path)
 
     renamed = []
     for cell in cells:
         reading, file = cell.reading, cell.reading.file
-        paths = paths_of_name.get(file.name, set())
-        if len(paths) > 1 and file.whole_path in paths:
+        paths = paths_of_name.get(file.name, ())
+        if len(paths) > 1 and file.whole_path:
             name = os.path.relpath(file.whole_path, os.path.commonpath(paths))
             reading = replace(reading, file=replace(file, name=name))
             cell = replace(cell, count=replace(cell.count, reading=reading))
@@ -301,10 +276,8 @@ class Settings(NamedTuple):
         be.
         """
         warm_up = [Block(number, warm_up=True) for number in range(self.warm_up)]
-        return warm_up + [
-            Block(number)
-            for number in range(self.repeat if self.precision is None else self.max_blocks)
-        ]
+        number = self.repeat if self.precision is None else self.max_blocks
+        return [*warm_up, *map(Block, range(number))]
 
 
 class Block(NamedTuple):

@@ -34,7 +34,7 @@ from harness.measure.quiet import lock
 from harness.records.file import Record, RunLog
 from harness.records.lines import RecordFile, read_lines, unwritable
 from harness.records.schema import End, Line, Run
-from harness.runs.cells import Block, Plan, Settings, Side, TrainCell, digest
+from harness.runs.cells import Block, Plan, Settings, Side, TrainCell
 from harness.worker.exchange import file_state
 
 TIMEOUT = "timeout"  # the status of cells that were stopped at limits.wall
@@ -54,7 +54,7 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
     lines = unfinished(store.path, key) if alone and not plan.settings.rerun else []
     if lines:
         started = f"the run of {lines[0].run[:16]}"
-        imported = ImportedFiles(digest([lines[0].run, key]))
+        imported = ImportedFiles(cache.key_of(lines[0].run, key))
         if imported.states and not imported.changed():
             print_stderr(f"continuing {started} after what it has measured; rerun=true starts anew")
         else:
@@ -94,7 +94,7 @@ def plan_key(plan: Plan, machine: str) -> str:
     """
     settings = plan.settings
     how = settings._replace(results=Path(), plan=False, rerun=False, overwrite=False, overrides=())
-    return digest([sorted(cell.key for cell in plan.cells), repr(how), machine])
+    return cache.key_of(sorted(cell.key for cell in plan.cells), repr(how), machine)
 
 
 # Which cells of a task are still to be measured.
@@ -250,7 +250,7 @@ class ImportedFiles:
 
         if self.key is not None and len(self.states) > before:
             cache.put("imported", self.key, lambda _: self.states)
-        return digest(sorted(found), 64) if found else None
+        return cache.key_of(*sorted(found)) if found else None
 
     def forget(self) -> None:
         """Remove what is kept: the run is complete."""

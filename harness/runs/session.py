@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
-from harness.common import registry
+from harness.common import cache, registry
 from harness.common.files import check_output, check_writable, copy_tree, remove_tree
 from harness.common.progress import Display
 from harness.measure.machine import environment, host, machine, python
@@ -23,7 +23,7 @@ from harness.proof import PROVED, WRONG
 from harness.records.file import RunLog
 from harness.records.lines import ELSEWHERE, FILE_NAME
 from harness.records.schema import Run
-from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task, TrainCell, digest
+from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task, TrainCell
 from harness.runs.jobs import Lines, Trained
 from harness.runs.resume import ImportedFiles, open_log
 from harness.worker import exchange
@@ -196,7 +196,7 @@ class Session:
         self.overwrite = self.settings.overwrite or self.log.attempt > 1
         run = self.log.run
         can_resume = self.log.store is not None and run.question is None
-        self.imported = ImportedFiles(digest([run.run, run.plan]) if can_resume else None)
+        self.imported = ImportedFiles(cache.key_of(run.run, run.plan) if can_resume else None)
 
     @functools.cached_property
     def run(self) -> Run:
