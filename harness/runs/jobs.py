@@ -25,17 +25,10 @@ from variants.contract import COUNTING_PHASES, TRAINING_PHASES, Merge, WordCount
 if TYPE_CHECKING:
     from harness.proof.prove import Identity
 
-CPU_SECONDS = ("cpu_seconds", "system_seconds")
-FROM_THE_ANSWER = (
-    "status",
-    "merges_done",
-    "tallies",
-    "instructions",
-    "peak_rss_bytes",
-    "memory_is_sampled",
-    "witness",
-    "disturbance",
-)
+SHARED = {*Answer.__struct_fields__}.intersection(Measurement.__struct_fields__)
+"""The figures that an answer and a measurement have in common."""
+SUMS = ("cpu_seconds", "system_seconds", "cpu_wait_seconds")
+"""Those that are of the trainer and its counter together."""
 
 
 def count_job(cell: CountCell, card: CounterCard) -> Job:
@@ -160,9 +153,14 @@ def train_lines(trained: Trained) -> Lines:
 
 
 def trained_cell(trained: Trained) -> Cell:
-    """What the measurements of a trainer share: the counter's cell, but for what it adds."""
+    """What the measurements of a trainer share: the counter's cell, but for what it adds.
+
+    How it was fed is its module's word; that its merges are meant to be others is the card's.
+    """
     cell, answer = trained.cell, trained.answer
     reads_text = cell_reads_corpus(cell, answer)
+    by_design = {"by_design": cell.variant.by_design or None}
+    feeding: Any = answer.feeding and {**answer.feeding, **by_design}
 
     return structs.replace(
         counted_cell(cell.count, trained.counted),
@@ -178,22 +176,13 @@ def trained_cell(trained: Trained) -> Cell:
         tie_break=trained.tie_break or OWN,
         min_count=cell.min_count,
         vocab_size=cell.vocab_size,
-        feeding=feeding_of(cell.variant, answer),
+        feeding=feeding,
         source_sha256=answer.source_sha256,
         interpreter=interpreter(cell.interpreter).label,
         limits=answer.limits,
         gate=dict(cell.gate) or None,
         **({} if cell.extension is None else cell.extension.record()),
     )
-
-
-def feeding_of(card: VariantCard, answer: Answer) -> Any:
-    """How a trainer was fed, in its module's words; that its merges are others is the card's
-    word.
-    """
-    if answer.feeding is None:
-        return None
-    return {**answer.feeding, "by_design": card.by_design or None}
 
 
 def count_lines(cell: CountCell, counted: Counted, block: Block, started: str) -> Lines:
@@ -248,26 +237,24 @@ def measurement_of(
 ) -> Measurement:
     """What was seen of a process: the first answer; the times are the sums of all."""
     answer = answers[0]
-    seconds: Any = dict(phases)
+    figures: dict[str, Any] = {name: getattr(answer, name) for name in SHARED}
+    for name in SUMS:
+        figures[name] = sum_of(answers, name)
+    for each in answers:
+        if each.cpu_wait_unknown is not None:
+            figures.update(cpu_wait_unknown=each.cpu_wait_unknown, cpu_wait_seconds=None)
+
+    figures["seconds"] = seconds = dict(phases)
     if answer.total is not None:
         total = sum_of(answers, "total") or 0.0
         seconds["other"] = total - sum(phases.values())
         if answer.status == "ok":
             seconds["total"] = total
 
-    figures: dict[str, Any] = {name: getattr(answer, name) for name in FROM_THE_ANSWER}
-    for name in CPU_SECONDS:
-        figures[name] = sum_of(answers, name)
+    figures["reason"] = without_paths(answer.reason, reading)
+    figures["stderr_tail"] = without_paths(answer.stderr_tail, reading)
     return Measurement(
-        **UNNAMED,
-        block=block.number,
-        warm_up=block.warm_up,
-        started=started,
-        seconds=seconds,
-        reason=without_paths(answer.reason, reading),
-        stderr_tail=without_paths(answer.stderr_tail, reading) or "",
-        **figures,
-        **cpu_wait_of(answers),
+        **UNNAMED, block=block.number, warm_up=block.warm_up, started=started, **figures
     )
 
 
@@ -281,14 +268,6 @@ def sum_of(answers: Sequence[Answer], name: str) -> float | None:
     figures = [getattr(answer, name) for answer in answers]
     measured = [figure for figure in figures if figure is not None]
     return sum(measured) if measured else None
-
-
-def cpu_wait_of(answers: Sequence[Answer]) -> dict[str, Any]:
-    """How long the calls together waited for a CPU, or why that is unknown for one of them."""
-    for answer in answers:
-        if answer.cpu_wait_unknown is not None:
-            return {"cpu_wait_unknown": answer.cpu_wait_unknown}
-    return {"cpu_wait_seconds": sum_of(answers, "cpu_wait_seconds")}
 
 
 def net_total(answer: Answer) -> float:
