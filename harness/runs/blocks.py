@@ -363,7 +363,6 @@ def own_words(trained: Trained, session: Session) -> WordCounts | None:
 
 # Profiles: the same call in a fresh process once more, untimed, under cProfile
 
-NONE, CPROFILE = "none", "cprofile"
 ROWS = 40
 
 
@@ -371,7 +370,7 @@ def profile_trainers(task: Task, session: Session) -> bool:
     """Profile every trainer of a task that has succeeded, with a note on where its files are; False
     if one has no profile.
     """
-    if session.settings.profile == NONE:
+    if session.settings.profile == "none":
         return True
     records = session.log.records(task.number)
     succeeded = {record.cell.run_key for record in records if record.status == "ok"}
@@ -379,12 +378,6 @@ def profile_trainers(task: Task, session: Session) -> bool:
     for cell in task.cells:
         if cell.key not in succeeded:
             continue
-        if session.words(cell.reading) is None:
-            failures.append(
-                f"no profile of {cell.label}: an earlier command counted its words; set rerun=true"
-            )
-            continue
-
         name = folder_name(f"profile-{cell.variant.name}-{cell.key[:8]}")
         path = session.settings.results / name
         reason = profile(cell, session, path)
@@ -400,18 +393,17 @@ def profile(cell: TrainCell, session: Session, path: Path) -> str | None:
     """Write cProfile's statistics, and a table of the functions with most time; return why not if
     the trainer fails.
     """
+    if session.words(cell.reading) is None:
+        return "an earlier command counted its words; set rerun=true"
     output = session.next_folder()
-    statistics = output.absolute() / "profile"
+    statistics = path.with_name(f"{path.name}.prof").absolute()  # a name may have dots
     job = jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))
     answer = measure(replace(job, profile=str(statistics)), output, cell.count.limits)
+    shutil.rmtree(output)
     if answer.status != "ok":
-        shutil.rmtree(output)
         return answer.reason or answer.stderr_tail.strip().rpartition("\n")[2]
 
-    # not with_suffix: a name may have dots
     with path.with_name(f"{path.name}.txt").open("w") as file:
         found = pstats.Stats(str(statistics), stream=file)
         found.strip_dirs().sort_stats("cumulative").print_stats(ROWS)
-    shutil.copyfile(statistics, path.with_name(f"{path.name}.prof"))
-    shutil.rmtree(output)
     return None

@@ -261,31 +261,25 @@ def worker_limits(limits: LimitsConfig) -> WorkerLimits:
 
 
 def corpus_files(config: Config, corpus: Corpus) -> list[CorpusFile]:
-    """The text or the table of words that a configuration names, or the instances drawn from it."""
-    values = config.values
-    if values.instances == 0:
-        return [corpus_file(config, corpus)]
-    if config.counting.engine is not None:
-        name = config.counting.name
-        raise Refusal(f"counting={name} counts a whole text; leave out instances= or counting=")
-
-    from harness.corpora.instances import draw_instances  # late: NumPy is slow to import
-
-    return draw_instances(
-        config.data, corpus.special_tokens, corpus.errors, values.instances, values.seed
-    )
-
-
-def corpus_file(config: Config, corpus: Corpus) -> CorpusFile:
-    """The text or the table of words that a configuration names; an engine counts its table
-    here.
+    """The text or the table of words that a configuration names, or the instances drawn from it; an
+    engine counts its table here.
     """
-    if config.counting.engine is not None:
-        return counted_by_an_engine(config, corpus)
-    file = corpora.prepare(config.data, corpus.special_tokens, corpus.errors)
+    values, counting = config.values, config.counting
+    how = corpus.special_tokens, corpus.errors
+    if values.instances != 0:
+        if counting.engine is not None:
+            what = f"counting={counting.name} counts a whole text"
+            raise Refusal(f"{what}; leave out instances= or counting=")
+        from harness.corpora.instances import draw_instances  # late: NumPy is slow to import
+
+        return draw_instances(config.data, *how, values.instances, values.seed)
+    if counting.engine is not None:
+        return [counted_by_an_engine(config, corpus)]
+
+    file = corpora.prepare(config.data, *how)
     if file.table:
         refuse_ignored(file.name, config, config.keys)
-    return file
+    return [file]
 
 
 def counted_by_an_engine(config: Config, reading: Corpus) -> CorpusFile:
