@@ -21,13 +21,20 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, OverrideParseException
-from hydra.types import RunMode
 from msgspec import structs
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import registry
-from harness.common.cards import CountingCard, DataCard, MeasureCard, PatternCard, fitted
+from harness.common.cards import (
+    CountingCard,
+    DataCard,
+    Experiment,
+    MeasureCard,
+    PatternCard,
+    Sweep,
+    fitted,
+)
 from harness.common.errors import Refusal
 from harness.common.registry import EXTERNAL, PROGRAM, CounterCard, VariantCard
 from harness.common.targets import check_target, unknown_text
@@ -149,22 +156,19 @@ def enumerated(overrides: list[str], *, sweep: bool) -> list[list[str]]:
     """
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
     parsed = parser.parse_overrides(overrides)
-    experiment = []
+    lines = []
     for override in parsed:
-        line = str(override.input_line)
-        if line.startswith("experiment=") and not override.is_sweep_override():
-            experiment.append(line)
-    if experiment:  # it may itself be a sweep
-        settings = hydra.compose(CONFIG, experiment, return_hydra_config=True).hydra
-        sweep = sweep or settings.mode == RunMode.MULTIRUN
-        params = settings.sweeper.params or {}
-        lines = [f"{key}={value}" for key, value in params.items()]
-        parsed = [*parser.parse_overrides(lines), *parsed]
+        if override.key_or_group == "experiment" and not override.is_sweep_override():
+            card = registry.cards("experiment").get(str(override.value()), {})
+            swept = fitted(card, Experiment, "", HELP).hydra
+            if isinstance(swept, Sweep):  # an experiment may itself be a sweep
+                sweep = True
+                lines += [f"{key}={value}" for key, value in swept.sweeper.params.items()]
     if not sweep:
         return [overrides]
 
     choices: dict[str, list[str]] = {}
-    for override in parsed:
+    for override in [*parser.parse_overrides(lines), *parsed]:
         key = override.get_key_element()
         if override.is_sweep_override():
             choices[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
