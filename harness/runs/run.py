@@ -4,7 +4,6 @@ runs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,20 +126,6 @@ def notes_below_table(records: Sequence[Record]) -> list[str]:
 # Two stages. `first_stage.pattern=NAME` asks for them, which an experiment does. The first stage is
 # the same run with that pattern, its own size and no veto; the second extends its tokenizer.
 
-SECOND_STAGE = (
-    "vocab_size",
-    "pattern",
-    "extend",
-    "inherited",
-    "veto",
-    "save",
-    "certificate",
-    "plan",
-    "first_stage",
-)
-"""Overrides of the second stage, or of the command."""
-
-
 def run_stages(
     arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show
 ) -> int:
@@ -194,11 +179,7 @@ def first_arguments(arguments: Sequence[str], config: Config, saved: Path) -> li
     stage = config.values.first_stage
     smallest = 256 + len(card_default(config, "special_tokens"))
     size = stage.vocab_size or max(card_default(config, "vocab_size") // 2, smallest)
-
-    shared = []
-    for argument in arguments:
-        name = re.split("[=.]", argument.lstrip("+"))[0]
-        if name not in SECOND_STAGE:
-            shared.append(argument)
-    first = [f"pattern={stage.pattern}", f"vocab_size={size}", f"save={saved}", "overwrite=true"]
-    return [*shared, *first, "inherited=kept", "veto=none", "first_stage.pattern=null"]
+    shared = [one for one in arguments if not one.lstrip("+").startswith("pattern")]
+    own = [f"pattern={stage.pattern}", f"vocab_size={size}", f"save={saved}", "overwrite=true"]
+    own += ["certificate=null", "inherited=kept", "veto=none", "first_stage.pattern=null"]
+    return [*shared, *own]
