@@ -17,8 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from msgspec import structs
-
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
@@ -81,12 +79,10 @@ def measure_block(
         prove_merges(trained, session)
         if block == Block(0) and trained.answer.status == "ok":
             session.save(trained)
-        lines = jobs.train_lines(trained)
-        cell_line = structs.replace(lines.cell, place=task.cells.index(cell))
         # A single block that an earlier attempt began was not measured whole by this one.
         closes = cell is cells[-1] and (len(settings.blocks()) > 1 or len(due) == len(task.cells))
-        lines = lines._replace(cell=cell_line)
-        session.add(lines, task, block if closes else None)
+        place = task.cells.index(cell)
+        session.add(jobs.train_lines(trained), task, place, block if closes else None)
         trained.merges = None  # no later trainer can find them in this process
 
 

@@ -237,9 +237,7 @@ def variants_of(config: Config) -> list[VariantCard]:
     takes.
     """
     composed, names = config.variant, config.values.variants
-    card = registry.variants().get(composed.name)
-    if card is None:
-        raise Refusal(unknown_text("variant", composed.name, registry.variants()))
+    card = registry.variants()[composed.name]
     params = given_parameters(config, card)
     if composed.target != card.target and names is None:
         target = composed.target

@@ -97,9 +97,10 @@ SECTIONS: dict[str, type[Struct]] = {
     "first_stage": FirstStageConfig,
 }
 KEYS = PLAIN_KEYS.copy()
-"""Every key that an override may have, but for those in NESTED."""
+"""Every key that an override may have, but for those in NESTED; cards keep their names."""
 for section, kind in SECTIONS.items():
-    KEYS += [f"{section}.{field.encode_name}" for field in fields(kind)]
+    keys = [field.encode_name for field in fields(kind)]
+    KEYS += [f"{section}.{key}" for key in keys if key != "name"]
 
 
 def check_override(argument: str, sweep: bool) -> None:

@@ -25,7 +25,6 @@ from harness.common.units import counted_text
 from harness.common.values import at_least, one_of, parse_bytes, special_texts
 from harness.corpora import CorpusFile
 from harness.corpora.files import is_slice
-from harness.corpora.texts import is_name
 from harness.measure.machine import WorkerLimits, available_memory, interpreter, usable_cores
 from harness.runs.cells import (
     CountCell,
@@ -93,8 +92,10 @@ def plan_of_words(data: str | None, overrides: Sequence[str]) -> Plan:
 
     Raises Refusal for overrides that read several corpora.
     """
-    extender = next(card.name for card in registry.variants().values() if EXTENDS in card.tags)
-    named = [f"variant={extender}"]  # no variant is run, so any that takes all overrides will do
+    from harness.corpora.texts import is_name  # late, as a run needs none of it
+
+    # no variant is run, so any that takes all overrides will do
+    named = [f"variant={registry.tagged(registry.variants(), EXTENDS)[0].name}"]
     if data is not None:
         named.append(f"data={data}" if is_name(data) else f"data.path={data}")
     plan = planned([*named, *overrides])

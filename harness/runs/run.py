@@ -126,6 +126,7 @@ def notes_below_table(records: Sequence[Record]) -> list[str]:
 # Two stages. `first_stage.pattern=NAME` asks for them, which an experiment does. The first stage is
 # the same run with that pattern, its own size and no veto; the second extends its tokenizer.
 
+
 def run_stages(
     arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show
 ) -> int:

@@ -180,7 +180,7 @@ class Session:
     settings: Settings
     log: RunLog
     folder: Path
-    outputs: Outputs = field(default_factory=lambda: Outputs({}, {}))
+    outputs: Outputs = Outputs({}, {})
     notes: list[str] = field(default_factory=list)
     display: Display = field(default_factory=Display)
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -252,10 +252,10 @@ class Session:
             path = outputs.certificates[key]
             self.notes += save_certificate(trained, words, path, self.overwrite)
 
-    def add(self, lines: Lines, task: Task, closes: Block | None = None) -> None:
+    def add(self, lines: Lines, task: Task, place: int = 0, closes: Block | None = None) -> None:
         """Put lines on disk."""
         self.log.run = self.run
-        cell = structs.replace(lines.cell, task=task.number)
+        cell = structs.replace(lines.cell, task=task.number, place=place)
         untimed = {} if self.timed else UNTIMED
         measurement = structs.replace(lines.measurement, **untimed)
         self.log.add(cell, measurement, lines.proof, closes)
