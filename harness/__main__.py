@@ -80,7 +80,8 @@ def command(arguments: Sequence[str]) -> int:
 
         overrides = [argument for argument in arguments if argument not in ("--cfg", "job")]
         for config in compose(dated(overrides)):
-            values = msgspec.to_builtins(config.values)
+            values = msgspec.to_builtins(config)
+            del values["keys"]
             print(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))  # noqa: T201
         return OK
     code = run_command(arguments, show)

@@ -12,7 +12,6 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -26,15 +25,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import registry
-from harness.common.cards import (
-    CountingCard,
-    DataCard,
-    Experiment,
-    MeasureCard,
-    PatternCard,
-    Sweep,
-    fitted,
-)
+from harness.common.cards import CountingCard, Experiment, Sweep, fitted
 from harness.common.errors import Refusal
 from harness.common.registry import EXTERNAL, PROGRAM, CounterCard, VariantCard
 from harness.common.targets import check_target, unknown_text
@@ -54,25 +45,10 @@ CONFIG, VERSION = "config", "1.3"
 WORD = re.compile(r"[\w.-]+")
 
 
-@dataclass(frozen=True)
-class Config:
-    """One configuration as Hydra composed it, its cards, and the keys that the command line set."""
+class Config(HarnessConfig):
+    """One configuration as Hydra composed it, and the keys that the command line set."""
 
-    values: HarnessConfig
     keys: list[str]
-    variant: VariantCard
-    data: DataCard
-    counting: CountingCard
-    pattern: PatternCard
-    measure: MeasureCard
-
-
-def config_of(composed: Mapping[str, Any], keys: list[str]) -> Config:
-    """The configuration with its groups as cards. Raises Refusal for a card that is invalid."""
-    cards: dict[str, Any] = {}
-    for group in GROUPS[:-1]:
-        cards[group] = fitted(composed[group], registry.KINDS[group], f"{group}.", HELP)
-    return Config(fitted(composed, HarnessConfig, "", HELP), keys, **cards)
 
 
 def dated(arguments: Sequence[str]) -> list[str]:
@@ -126,7 +102,7 @@ def compose(arguments: Sequence[str]) -> list[Config]:
         raise Refusal(f"{what}; {HELP}") from error
     if not composed:
         raise Refusal(f"nothing to measure: no name matches; {HELP}")
-    return [config_of(config, sorted(keys)) for config in composed]
+    return [fitted({**each, "keys": sorted(keys)}, Config, "", HELP) for each in composed]
 
 
 def register(overrides: Sequence[str]) -> None:
@@ -236,7 +212,7 @@ def variants_of(config: Config) -> list[VariantCard]:
     """The variants that a configuration selects, each with those of the given parameters that it
     takes.
     """
-    composed, names = config.variant, config.values.variants
+    composed, names = config.variant, config.variants
     card = registry.variants()[composed.name]
     params = given_parameters(config, card)
     if composed.target != card.target and names is None:

@@ -14,7 +14,9 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from harness.common import registry
+from harness.common.cards import CountingCard, DataCard, MeasureCard, PatternCard
 from harness.common.errors import Refusal
+from harness.common.registry import OurVariantCard
 from harness.common.targets import own_target, unknown_text
 from harness.common.units import did_you_mean
 
@@ -55,11 +57,11 @@ class FirstStageConfig(Struct):
 class HarnessConfig(Struct):
     """Everything that `python -m harness` understands; conf/config.yaml has the defaults."""
 
-    variant: dict[str, Any]
-    data: dict[str, Any]
-    counting: dict[str, Any]
-    pattern: dict[str, Any]
-    measure: dict[str, Any]
+    variant: OurVariantCard
+    data: DataCard
+    counting: CountingCard
+    pattern: PatternCard
+    measure: MeasureCard
     limits: LimitsConfig
     first_stage: FirstStageConfig
     variants: list[str] | None

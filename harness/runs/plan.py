@@ -45,7 +45,7 @@ from harness.runs.compose import (
     dated,
     variants_of,
 )
-from harness.runs.overrides import HarnessConfig, LimitsConfig, redacted_override
+from harness.runs.overrides import LimitsConfig, redacted_override
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
@@ -68,9 +68,8 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
     inputs: list[Path] = []
     for config in configs:
         cells += cells_of(config)
-        values = config.values
         inputs += corpora.inputs_of(config.data)
-        inputs += files_at(values.extend, values.seeds, values.protected)
+        inputs += files_at(config.extend, config.seeds, config.protected)
     redacted = tuple(map(redacted_override, overrides))
     return Plan(
         make_tasks(without_idle_threads(with_distinct_names(cells))),
@@ -106,36 +105,36 @@ def plan_of_words(data: str | None, overrides: Sequence[str]) -> Plan:
 
 def settings_of(config: Config) -> Settings:
     """The command's settings. Raises Refusal for impossible ones."""
-    values, measure = config.values, config.measure
-    repeat = measure.repeat if values.repeat is None else values.repeat
+    measure = config.measure
+    repeat = measure.repeat if config.repeat is None else config.repeat
     at_least("repeat", repeat)
-    one_of("profile", values.profile, ("none", "cprofile"))
+    one_of("profile", config.profile, ("none", "cprofile"))
     if measure.precision is not None:
         from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
 
         repeat = max(FEWEST_BLOCKS, repeat)
         at_least("measure.max_blocks", measure.max_blocks, repeat)
     for name, kind in (("results", "FOLDER"), ("save", "FOLDER"), ("certificate", "FILE")):
-        if getattr(values, name) == "":
+        if getattr(config, name) == "":
             raise Refusal(f"{name} is empty; set {name}={kind}")
 
     return Settings(
-        results=Path(values.results),
-        save=None if values.save is None else Path(values.save),
-        certificate=None if values.certificate is None else Path(values.certificate),
+        results=Path(config.results),
+        save=None if config.save is None else Path(config.save),
+        certificate=None if config.certificate is None else Path(config.certificate),
         repeat=repeat,
-        seed=values.seed,
+        seed=config.seed,
         measure=measure.name,
         kind=measure.kind,
         warm_up=measure.warm_up,
         precision=measure.precision,
         max_blocks=measure.max_blocks,
-        plan=values.plan,
-        profile=values.profile,
-        rerun=values.rerun,
-        overwrite=values.overwrite,
-        concurrent=values.concurrent,
-        tokens=values.tokens,
+        plan=config.plan,
+        profile=config.profile,
+        rerun=config.rerun,
+        overwrite=config.overwrite,
+        concurrent=config.concurrent,
+        tokens=config.tokens,
     )
 
 
@@ -145,21 +144,20 @@ def cells_of(config: Config) -> list[TrainCell]:
     Raises Refusal for what cannot be meant: an impossible size, an unknown name, a file that is not
     there.
     """
-    values = config.values
-    threads = threads_of(values.threads)
-    at_least("min_count", values.min_count)
-    one_of("tie_break", values.tie_break, [*(tie_break.value for tie_break in TieBreak), OWN])
-    one_of("errors", values.errors, ["strict", "replace"])
+    threads = threads_of(config.threads)
+    at_least("min_count", config.min_count)
+    one_of("tie_break", config.tie_break, [*(tie_break.value for tie_break in TieBreak), OWN])
+    one_of("errors", config.errors, ["strict", "replace"])
     special_tokens = special_texts(card_default(config, "special_tokens"))
     vocab_size = vocab_size_of(config, special_tokens)
 
     pattern_name, pattern = name_and_expression(config.pattern)
     variants = variants_of(config)
     num_merges = vocab_size - 256 - len(special_tokens)
-    corpus = Corpus("", special_tokens, pattern, values.errors, config.pattern.partial)
-    extension = extension_for(values, corpus, num_merges, variants)
-    limits = worker_limits(values.limits)
-    runs_under = interpreter(values.interpreter)
+    corpus = Corpus("", special_tokens, pattern, config.errors, config.pattern.partial)
+    extension = extension_for(config, corpus, num_merges, variants)
+    limits = worker_limits(config.limits)
+    runs_under = interpreter(config.interpreter)
     if runs_under.status == "error":
         raise Refusal(runs_under.reason)
 
@@ -175,9 +173,9 @@ def cells_of(config: Config) -> list[TrainCell]:
                     CountCell(reading, counter, threads, limits),
                     chosen,
                     vocab_size,
-                    values.tie_break,
-                    values.min_count,
-                    values.interpreter,
+                    config.tie_break,
+                    config.min_count,
+                    config.interpreter,
                     extension,
                 )
             )
@@ -194,17 +192,17 @@ def threads_of(threads: Any) -> int:
 
 
 def extension_for(
-    values: HarnessConfig, corpus: Corpus, num_merges: int, variants: Sequence[VariantCard]
+    config: Config, corpus: Corpus, num_merges: int, variants: Sequence[VariantCard]
 ) -> Extension | None:
     """What training continues from and may not merge; None for nothing of the kind."""
-    asked = (values.extend, values.inherited, values.seeds, values.veto, values.protected)
+    asked = (config.extend, config.inherited, config.seeds, config.veto, config.protected)
     if asked == (None, "kept", "none", "none", "none"):
         return None
 
     from harness.tokenizers.extension import ExtensionSettings, extension_of
 
     settings = ExtensionSettings(*asked)
-    extension = extension_of(settings, corpus, num_merges, values.tie_break)
+    extension = extension_of(settings, corpus, num_merges, config.tie_break)
     if extension is not None:
         check_able(variants, settings.setting)
     return extension
@@ -213,7 +211,7 @@ def extension_for(
 def vocab_size_of(config: Config, special_tokens: Sequence[str]) -> int:
     """The final size, special tokens included, and limited for this data set if a card says so."""
     size = int(card_default(config, "vocab_size"))
-    size = min(size, config.values.vocab_size_at_most.get(config.data.name, size))
+    size = min(size, config.vocab_size_at_most.get(config.data.name, size))
     smallest = 256 + len(special_tokens)
     if size < smallest:
         raise Refusal(
@@ -224,7 +222,7 @@ def vocab_size_of(config: Config, special_tokens: Sequence[str]) -> int:
 
 def card_default(config: Config, key: str) -> Any:
     """The command's value, or else that of the data set's card."""
-    value = getattr(config.values, key)
+    value = getattr(config, key)
     return getattr(config.data, key) if value is None else value
 
 
@@ -265,15 +263,15 @@ def corpus_files(config: Config, corpus: Corpus) -> list[CorpusFile]:
     """The text or the table of words that a configuration names, or the instances drawn from it; an
     engine counts its table here.
     """
-    values, counting = config.values, config.counting
+    counting = config.counting
     how = corpus.special_tokens, corpus.errors
-    if values.instances != 0:
+    if config.instances != 0:
         if counting.engine is not None:
             what = f"counting={counting.name} counts a whole text"
             raise Refusal(f"{what}; leave out instances= or counting=")
         from harness.corpora.instances import draw_instances  # late: NumPy is slow to import
 
-        return draw_instances(config.data, *how, values.instances, values.seed)
+        return draw_instances(config.data, *how, config.instances, config.seed)
     if counting.engine is not None:
         return [counted_by_an_engine(config, corpus)]
 
@@ -300,14 +298,14 @@ def counted_by_an_engine(config: Config, reading: Corpus) -> CorpusFile:
         if file.table:
             refuse_ignored(file.name, config, ["counting"])
     scheduler = counting.params["scheduler"]
-    return counted_table(card, reading, scheduler, memory, file, config.values.plan)
+    return counted_table(card, reading, scheduler, memory, file, config.plan)
 
 
 def refuse_ignored(name: str, config: Config, keys: Sequence[str]) -> None:
     """Refuse settings that a table of words would ignore: it is split and counted already."""
     for key in keys:
         group = key.partition(".")[0]
-        if group in ("counting", "errors") or (group == "pattern" and config.values.save is None):
+        if group in ("counting", "errors") or (group == "pattern" and config.save is None):
             what = f"data={name} is a table of words, which is split and counted already"
             raise Refusal(f"{what}; leave out {key}")
 

@@ -31,7 +31,7 @@ def run_command(arguments: Sequence[str], show: Show) -> int:
     arguments = dated(arguments)
     configs = compose(arguments)
     with temporary_folder() as folder:
-        if any(config.values.first_stage.pattern is not None for config in configs):
+        if any(config.first_stage.pattern is not None for config in configs):
             return run_stages(arguments, configs, folder, show)
         return run_plan(make_plan(configs, arguments), folder, show)
 
@@ -135,20 +135,19 @@ def run_stages(
     """
     from harness.tokenizers.folder import check_free, new_folder  # late, as few runs save any
 
-    if len(configs) > 1 or configs[0].values.instances:
+    if len(configs) > 1 or configs[0].instances:
         raise Refusal(
             "two stages are one run after the other; pass one data set and one value of everything"
         )
     config = configs[0]
-    values = config.values
-    if values.extend is not None or values.seeds != "none":
+    if config.extend is not None or config.seeds != "none":
         raise Refusal("the second stage extends the first; leave out extend= and seeds=")
-    if values.plan:
+    if config.plan:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     saved = folder / "first_stage"
-    beside = None if values.save is None else Path(values.save, "first_stage")
+    beside = None if config.save is None else Path(config.save, "first_stage")
     if beside is not None:
-        check_free(beside, overwrite=values.overwrite)
+        check_free(beside, overwrite=config.overwrite)
     records: list[Record] = []
     notes: list[str] = []
 
@@ -170,14 +169,14 @@ def run_stages(
         lambda measured, lines: show([*records, *measured], [*notes, *lines]),
     )
     if beside is not None:  # not before the end, so that an interrupted command can go on
-        with new_folder(beside, overwrite=values.overwrite) as part:
+        with new_folder(beside, overwrite=config.overwrite) as part:
             copy_tree(extended, part)
     return code
 
 
 def first_arguments(arguments: Sequence[str], config: Config, saved: Path) -> list[str]:
     """The command line of the first stage: by default half as large as the whole."""
-    stage = config.values.first_stage
+    stage = config.first_stage
     smallest = 256 + len(card_default(config, "special_tokens"))
     size = stage.vocab_size or max(card_default(config, "vocab_size") // 2, smallest)
     shared = [one for one in arguments if not one.lstrip("+").startswith("pattern")]

@@ -42,6 +42,9 @@ class Outputs(NamedTuple):
     certificates: Mapping[str, Path]
 
 
+NOWHERE = Outputs({}, {})
+
+
 def outputs_of(plan: Plan) -> Outputs:
     """The outputs of a run. Raises Refusal if one would replace an input, or could not be checked
     by others.
@@ -180,7 +183,7 @@ class Session:
     settings: Settings
     log: RunLog
     folder: Path
-    outputs: Outputs = Outputs({}, {})
+    outputs: Outputs = NOWHERE
     notes: list[str] = field(default_factory=list)
     display: Display = field(default_factory=Display)
     numbers: Iterator[int] = field(default_factory=itertools.count)

@@ -66,9 +66,7 @@ def test_overrides_mean_what_people_write(row: dict[str, Any]) -> None:
     overrides = [*shlex.split(row.get("given", "")), *overrides_of(row.get("settings", {}))]
     found = compose(overrides)
     pairs = zip(found, row["meant"], strict=True)
-    assert [picked(msgspec.to_builtins(config.values), meant) for config, meant in pairs] == row[
-        "meant"
-    ]
+    assert [picked(msgspec.to_builtins(config), meant) for config, meant in pairs] == row["meant"]
 
 
 @given(any_text.filter(lambda text: text != "null"))
@@ -80,18 +78,17 @@ def test_any_text_reaches_the_configuration_unchanged(text: str) -> None:
     names = ("data.path", "save", "results", "pattern.regex")
     texts = f"[{quoted(text)},{quoted('a')}]"
     special_token = f"<{text.replace(',', ';')}>"  # a comma has to be quoted
-    (found,) = compose(
+    (config,) = compose(
         [
             *(f"{name}={text}" for name in names),
             f"special_tokens={special_token}",
             f"variant.params.texts={texts}",
         ]
     )
-    config = found.values
-    assert [config.data["path"], config.save, config.results, config.pattern["regex"]] == [text] * 4
+    assert [config.data.path, config.save, config.results, config.pattern.regex] == [text] * 4
     assert config.special_tokens == [special_token]
-    assert config.variant["params"]["texts"] == [text, "a"]
-    assert config.data["name"] == "file"
+    assert config.variant.params["texts"] == [text, "a"]
+    assert config.data.name == "file"
 
 
 @pytest.mark.parametrize(("arguments", "message"), cases_beside(__file__, "refused.txt"))
