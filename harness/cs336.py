@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from harness.common import registry
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
@@ -149,8 +151,8 @@ def measured(plan: Plan) -> tuple[Row, Tokenizer]:
     """
     records: list[Record] = []
     with temporary_folder() as folder:
-        save = plan.settings.save or folder / "saved"
-        saving = plan._replace(settings=plan.settings._replace(save=save))
+        save = plan.settings.save or str(folder / "saved")
+        saving = plan._replace(settings=replace(plan.settings, save=save))
         run_plan(saving, folder, lambda found, _: records.extend(found))
         (row,) = rows(records)
         if row.status != "ok":

@@ -228,6 +228,9 @@ class PatternCard(Strict, frozen=True):
     partial: bool = False
 
 
+MeasureKind = Literal["time", "proof", "instructions"]
+
+
 class MeasureCard(Strict, frozen=True):
     """How cells are run: with a `precision`, the wanted width of ratios, there are from `repeat` to
     `max_blocks`.
@@ -235,7 +238,7 @@ class MeasureCard(Strict, frozen=True):
 
     name: Name
     about: Line = ""
-    kind: Literal["time", "proof", "instructions"] = "time"
+    kind: MeasureKind = "time"
     repeat: int = 1
     warm_up: Count = 0
     precision: Annotated[float, Meta(gt=0, lt=1)] | None = None

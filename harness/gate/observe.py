@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.common import registry
+from harness.common.cards import MeasureCard, MeasureKind
 from harness.common.errors import Refusal
 from harness.common.registry import GIVEN, VariantCard
 from harness.common.units import seconds_text
@@ -30,7 +31,8 @@ from harness.records.file import RunLog
 from harness.records.schema import Tier
 from harness.runs import jobs
 from harness.runs.blocks import count, measure_block, train
-from harness.runs.cells import Block, Settings, Side, Task, TrainCell
+from harness.runs.cells import Block, Side, Task, TrainCell
+from harness.runs.overrides import Settings
 from harness.runs.plan import planned
 from harness.runs.session import Session
 
@@ -112,9 +114,10 @@ def observe_tiers(
             observe_times(card, session_of(log, folder, "time", blocks), differing)
 
 
-def session_of(log: RunLog, folder: Path, kind: str, blocks: int = 1) -> Session:
+def session_of(log: RunLog, folder: Path, kind: MeasureKind, blocks: int = 1) -> Session:
     """Return what measures the cells of one tier."""
-    return Session(Settings(Path(), repeat=blocks, measure=kind, kind=kind), log, folder / kind)
+    measure = MeasureCard(kind, kind=kind, repeat=blocks)
+    return Session(Settings(measure=measure, results=""), log, folder / kind)
 
 
 def gate_cell(

@@ -34,12 +34,13 @@ from harness.runs.cells import (
     CountCell,
     Manifest,
     Reading,
-    Settings,
     Task,
     TrainCell,
+    blocks_of,
     counters_of,
 )
 from harness.runs.jobs import Counted, Trained
+from harness.runs.overrides import Settings
 from harness.runs.resume import TIMEOUT, pending
 from harness.runs.session import Session, folder_name, now
 from harness.worker import exchange
@@ -55,7 +56,7 @@ def measure_task(task: Task, session: Session) -> None:
     starts.
     """
     session.display = Display()
-    while todo := pending(task.cells, session.settings, session.log.records(task.number)):
+    while todo := pending(task.cells, session.settings.measure, session.log.records(task.number)):
         session.imported.check()
         session.display.expect(sum(len(counters_of(cells)) + len(cells) for _, cells in todo))
         measure_block(task, *todo[0], session)
@@ -80,7 +81,9 @@ def measure_block(
         if block == Block(0) and trained.answer.status == "ok":
             session.save(trained)
         # A single block that an earlier attempt began was not measured whole by this one.
-        closes = cell is cells[-1] and (len(settings.blocks()) > 1 or len(due) == len(task.cells))
+        closes = cell is cells[-1] and (
+            len(blocks_of(settings.measure)) > 1 or len(due) == len(task.cells)
+        )
         place = task.cells.index(cell)
         session.add(jobs.train_lines(trained), task, place, block if closes else None)
         trained.merges = None  # no later trainer can find them in this process
@@ -140,7 +143,7 @@ def run_trainer(
     """Run a trainer under the cell's limits; its answer and its merges, None if it names none."""
     file, output = cell.reading.file, session.next_folder()
     run_job: Callable[..., Answer] = measure
-    if session.settings.kind == "instructions":
+    if session.settings.measure.kind == "instructions":
         from harness.measure.callgrind import measure_instructions  # late, as few runs count them
 
         run_job = measure_instructions
@@ -375,7 +378,7 @@ def profile_trainers(task: Task, session: Session) -> bool:
         if cell.key not in succeeded:
             continue
         name = folder_name(f"profile-{cell.variant.name}-{cell.key[:8]}")
-        path = session.settings.results / name
+        path = Path(session.settings.results, name)
         reason = profile(cell, session, path)
         if reason is None:
             session.notes.append(f"profile of {cell.label}: {path}.txt, {path}.prof")

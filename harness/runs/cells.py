@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import regex
 
 from harness.common import cache, files, registry
+from harness.common.cards import MeasureCard
 from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
 from harness.common.registry import EXTENDS, CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.machine import WorkerLimits
+from harness.runs.overrides import Settings
 from harness.worker import exchange
 from variants.contract import Corpus
 
@@ -244,47 +246,20 @@ def uses_threads(cell: TrainCell) -> bool:
     return takes("threads", cell.count.counter.target, None)
 
 
-class Settings(NamedTuple):
-    """The settings that all cells of a command share; those of conf/measure/NAME.yaml are among
-    them.
-    """
-
-    results: Path
-    save: Path | None = None
-    certificate: Path | None = None
-    repeat: int = 1
-    seed: int = 0
-    measure: str = "quick"
-    kind: str = "time"
-    warm_up: int = 0
-    precision: float | None = None
-    """The wanted precision of ratios, as a share of them: there are from `repeat` to `max_blocks`
-    then.
-    """
-    max_blocks: int = 20
-    plan: bool = False
-    rerun: bool = False
-    overwrite: bool = False
-    concurrent: bool = False
-    profile: str = "none"  # none or cprofile: each trainer runs once more under it
-    tokens: bool = False  # whether to count the tokens that are left of the text
-    # the command's overrides as typed; of a path only the last name
-    overrides: tuple[str, ...] = ()
-
-    def blocks(self) -> list[Block]:
-        """The blocks of a task in their order, warm-up first; with a precision as many as there may
-        be.
-        """
-        warm_up = [Block(number, warm_up=True) for number in range(self.warm_up)]
-        number = self.repeat if self.precision is None else self.max_blocks
-        return [*warm_up, *map(Block, range(number))]
-
-
 class Block(NamedTuple):
     """A pass over the cells of a task."""
 
     number: int
     warm_up: bool = False
+
+
+def blocks_of(measure: MeasureCard) -> list[Block]:
+    """The blocks of a task in their order, warm-up first; with a precision as many as there may
+    be.
+    """
+    warm_up = [Block(number, warm_up=True) for number in range(measure.warm_up)]
+    number = measure.repeat if measure.precision is None else measure.max_blocks
+    return [*warm_up, *map(Block, range(number))]
 
 
 class Task(NamedTuple):
@@ -303,6 +278,8 @@ class Plan(NamedTuple):
     settings: Settings
     inputs: Sequence[Path] = ()
     """The files and whole folders of the user that it reads."""
+    overrides: Sequence[str] = ()
+    """The command's overrides as typed; of a path only the last name."""
 
     @property
     def cells(self) -> list[TrainCell]:

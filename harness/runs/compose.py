@@ -45,7 +45,7 @@ CONFIG, VERSION = "config", "1.3"
 WORD = re.compile(r"[\w.-]+")
 
 
-class Config(HarnessConfig):
+class Config(HarnessConfig, kw_only=True):
     """One configuration as Hydra composed it, and the keys that the command line set."""
 
     keys: list[str]
@@ -134,9 +134,9 @@ def enumerated(overrides: list[str], *, sweep: bool) -> list[list[str]]:
     parsed = parser.parse_overrides(overrides)
     lines = []
     for override in parsed:
-        if override.key_or_group == "experiment" and not override.is_sweep_override():
-            card = registry.cards("experiment").get(str(override.value()), {})
-            swept = fitted(card, Experiment, "", HELP).hydra
+        is_one = override.key_or_group == "experiment" and not override.is_sweep_override()
+        if is_one and (name := str(override.value())) in registry.names("experiment"):
+            swept = fitted(registry.card("experiment", name), Experiment, "", HELP).hydra
             if isinstance(swept, Sweep):  # an experiment may itself be a sweep
                 sweep = True
                 lines += [f"{key}={value}" for key, value in swept.sweeper.params.items()]

@@ -54,14 +54,29 @@ class FirstStageConfig(Struct):
     vocab_size: int | None = None
 
 
-class HarnessConfig(Struct):
+class Settings(Struct, frozen=True, kw_only=True):
+    """What all cells of a command share: how they are measured, and what becomes of them."""
+
+    measure: MeasureCard
+    results: str
+    save: str | None = None
+    certificate: str | None = None
+    seed: int = 0
+    plan: bool = False
+    profile: str = "none"  # or cprofile: each trainer runs once more under it
+    tokens: bool = False  # whether to count the tokens that are left of the text
+    rerun: bool = False
+    overwrite: bool = False
+    concurrent: bool = False
+
+
+class HarnessConfig(Settings, kw_only=True):
     """Everything that `python -m harness` understands; conf/config.yaml has the defaults."""
 
     variant: OurVariantCard
     data: DataCard
     counting: CountingCard
     pattern: PatternCard
-    measure: MeasureCard
     limits: LimitsConfig
     first_stage: FirstStageConfig
     variants: list[str] | None
@@ -79,17 +94,7 @@ class HarnessConfig(Struct):
     threads: Any
     interpreter: str | None
     repeat: int | None
-    seed: int
     instances: int
-    save: str | None
-    certificate: str | None
-    results: str
-    plan: bool
-    profile: str
-    tokens: bool
-    rerun: bool
-    overwrite: bool
-    concurrent: bool
 
 
 PLAIN_KEYS = [field.name for field in fields(HarnessConfig)]

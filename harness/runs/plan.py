@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import regex
+from msgspec import structs
 
 from harness import corpora
 from harness.common import registry
@@ -30,7 +32,6 @@ from harness.runs.cells import (
     CountCell,
     Plan,
     Reading,
-    Settings,
     TrainCell,
     check_able,
     make_tasks,
@@ -45,7 +46,7 @@ from harness.runs.compose import (
     dated,
     variants_of,
 )
-from harness.runs.overrides import LimitsConfig, redacted_override
+from harness.runs.overrides import LimitsConfig, Settings, redacted_override
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
@@ -70,11 +71,11 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
         cells += cells_of(config)
         inputs += corpora.inputs_of(config.data)
         inputs += files_at(config.extend, config.seeds, config.protected)
-    redacted = tuple(map(redacted_override, overrides))
     return Plan(
         make_tasks(without_idle_threads(with_distinct_names(cells))),
-        settings.pop()._replace(overrides=redacted),
+        settings.pop(),
         tuple(dict.fromkeys(inputs)),
+        tuple(map(redacted_override, overrides)),
     )
 
 
@@ -118,24 +119,8 @@ def settings_of(config: Config) -> Settings:
         if getattr(config, name) == "":
             raise Refusal(f"{name} is empty; set {name}={kind}")
 
-    return Settings(
-        results=Path(config.results),
-        save=None if config.save is None else Path(config.save),
-        certificate=None if config.certificate is None else Path(config.certificate),
-        repeat=repeat,
-        seed=config.seed,
-        measure=measure.name,
-        kind=measure.kind,
-        warm_up=measure.warm_up,
-        precision=measure.precision,
-        max_blocks=measure.max_blocks,
-        plan=config.plan,
-        profile=config.profile,
-        rerun=config.rerun,
-        overwrite=config.overwrite,
-        concurrent=config.concurrent,
-        tokens=config.tokens,
-    )
+    settings = msgspec.convert(config, Settings, from_attributes=True)
+    return structs.replace(settings, measure=structs.replace(measure, repeat=repeat))
 
 
 def cells_of(config: Config) -> list[TrainCell]:
@@ -319,12 +304,12 @@ def show_plan(plan: Plan) -> None:
         line = f"{cell.label} ({size}), {cell.num_merges:,} merges, {how}"
         lines.append(terminal_text(line))
 
-    settings = plan.settings
-    blocks = counted_text(settings.repeat, "block")
-    if settings.precision is not None:
-        blocks = f"{settings.repeat} to {settings.max_blocks} blocks"
-    if settings.warm_up:
-        blocks += f" after {settings.warm_up} of warm-up"
+    measure = plan.settings.measure
+    blocks = counted_text(measure.repeat, "block")
+    if measure.precision is not None:
+        blocks = f"{measure.repeat} to {measure.max_blocks} blocks"
+    if measure.warm_up:
+        blocks += f" after {measure.warm_up} of warm-up"
     size = f"{counted_text(len(plan.cells), 'cell')} in {counted_text(len(plan.tasks), 'task')}"
     lines.append(f"{size}, {blocks}; nothing was run (plan=true)")
     print_stdout("\n".join(lines))

@@ -24,7 +24,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from harness.common import cache
+from harness.common.cards import MeasureCard
 from harness.common.comparison import Sample, compare, interval
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import open_appending
@@ -34,7 +37,7 @@ from harness.measure.quiet import lock
 from harness.records.file import Record, RunLog
 from harness.records.lines import RecordFile, read_lines, unwritable
 from harness.records.schema import End, Line, Run
-from harness.runs.cells import Block, Plan, Settings, Side, TrainCell
+from harness.runs.cells import Block, Plan, Side, TrainCell, blocks_of
 from harness.worker.exchange import file_state
 
 TIMEOUT = "timeout"  # the status of cells that were stopped at limits.wall
@@ -48,8 +51,8 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
 
     Raises Refusal if the results cannot be written.
     """
-    key, overrides = plan_key(plan, machine), plan.settings.overrides
-    store = RecordFile(plan.settings.results)
+    key = plan_key(plan, machine)
+    store = RecordFile(Path(plan.settings.results))
     alone = hold(store.path.parent / f"{RUNNING}{key}", opened)
     lines = unfinished(store.path, key) if alone and not plan.settings.rerun else []
     if lines:
@@ -60,7 +63,7 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
         else:
             print_stderr(f"{started} cannot be resumed: its code was changed since; starting anew")
             lines = []
-    return RunLog(store, lines[0].run if lines else now, key, overrides, lines)
+    return RunLog(store, lines[0].run if lines else now, key, plan.overrides, lines)
 
 
 def unfinished(path: Path, plan: str) -> list[Line]:
@@ -92,8 +95,7 @@ def plan_key(plan: Plan, machine: str) -> str:
     """Names a plan: the same cells, measured the same way on one machine; memory is not part of
     it.
     """
-    settings = plan.settings
-    how = settings._replace(results=Path(), plan=False, rerun=False, overwrite=False, overrides=())
+    how = replace(plan.settings, results="", plan=False, rerun=False, overwrite=False)
     return cache.key_of(sorted(cell.key for cell in plan.cells), repr(how), machine)
 
 
@@ -101,15 +103,15 @@ def plan_key(plan: Plan, machine: str) -> str:
 
 
 def pending(
-    cells: Sequence[TrainCell], settings: Settings, records: Sequence[Record]
+    cells: Sequence[TrainCell], how: MeasureCard, records: Sequence[Record]
 ) -> list[tuple[Block, list[TrainCell]]]:
     """The blocks of a task that are still to be measured, by its records so far, and which cells in
     each.
     """
     trained = [record for record in records if record.trains]
     stopped = {record.cell.run_key for record in trained if record.status == TIMEOUT}
-    wanted = blocks_wanted(cells, settings, trained)
-    blocks = settings.blocks()
+    wanted = blocks_wanted(cells, how, trained)
+    blocks = blocks_of(how)
 
     todo = []
     for block in blocks:
@@ -134,13 +136,13 @@ def pending(
 
 
 def blocks_wanted(
-    cells: Sequence[TrainCell], settings: Settings, trained: Sequence[Record]
+    cells: Sequence[TrainCell], how: MeasureCard, trained: Sequence[Record]
 ) -> dict[str, int]:
     """Return how many blocks each cell gets by its ratios so far; a reference gets as many as any
     cell compared with it.
     """
-    if settings.precision is None:
-        return {cell.key: settings.repeat for cell in cells}
+    if how.precision is None:
+        return {cell.key: how.repeat for cell in cells}
     samples: dict[str, list[Sample]] = {cell.key: [] for cell in cells}
     for record in trained:
         sample = record.sample
@@ -149,17 +151,16 @@ def blocks_wanted(
 
     number = dict.fromkeys(samples, 0)
     for cell in cells:
-        reference, needed = reference_of(cell, cells), settings.repeat
+        reference, needed = reference_of(cell, cells), how.repeat
         compared = compare(samples[cell.key], samples[reference.key])
         if compared is not None and compared.blocks:
             ratios = list(map(math.log, compared.ratios))
             needed = (
-                blocks_needed(ratios, settings.precision, settings.repeat, settings.max_blocks)
-                + compared.left_out
+                blocks_needed(ratios, how.precision, how.repeat, how.max_blocks) + compared.left_out
             )
             needed = BLOCKS_OF_THE_FAR if compared.ratio > FAR else needed
         for key in (cell.key, reference.key):
-            number[key] = max(number[key], min(needed, settings.max_blocks))
+            number[key] = max(number[key], min(needed, how.max_blocks))
     return number
 
 

@@ -23,8 +23,9 @@ from harness.proof import PROVED, WRONG
 from harness.records.file import RunLog
 from harness.records.lines import ELSEWHERE, FILE_NAME
 from harness.records.schema import Run
-from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task, TrainCell
+from harness.runs.cells import Block, Manifest, Plan, Reading, Task, TrainCell
 from harness.runs.jobs import Lines, Trained
+from harness.runs.overrides import Settings
 from harness.runs.resume import ImportedFiles, open_log
 from harness.worker import exchange
 from variants.contract import TieBreak, WordCounts
@@ -50,13 +51,13 @@ def outputs_of(plan: Plan) -> Outputs:
     by others.
     """
     cells, settings = plan.cells, plan.settings
-    check_output(settings.results, plan.inputs, names=[FILE_NAME], instead=ELSEWHERE)
+    check_output(Path(settings.results), plan.inputs, names=[FILE_NAME], instead=ELSEWHERE)
     folders: dict[str, Path] = {}
     if settings.save is not None:
         from harness.tokenizers.folder import FILES
         from harness.tokenizers.learned import check_spellings
 
-        folders = places(cells, settings.save)
+        folders = places(cells, Path(settings.save))
         for cell in cells:
             check_spellings(cell.reading.corpus.special_tokens)
             check_output(folders[cell.key], plan.inputs, names=FILES)
@@ -65,7 +66,7 @@ def outputs_of(plan: Plan) -> Outputs:
     if settings.certificate is not None:
         from harness.proof.certificate import check_plain
 
-        certificates = places(cells, settings.certificate, ".certificate.gz")
+        certificates = places(cells, Path(settings.certificate), ".certificate.gz")
         for cell in cells:
             check_plain(cell.extension is None)
             check_output(certificates[cell.key], plan.inputs)
@@ -194,7 +195,7 @@ class Session:
     judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.timed = self.settings.kind == "time"
+        self.timed = self.settings.measure.kind == "time"
         # a resumed run has written some of its outputs
         self.overwrite = self.settings.overwrite or self.log.attempt > 1
         run = self.log.run
@@ -206,10 +207,11 @@ class Session:
         """The line of the run; read for the first record, because looking at every module takes a
         while.
         """
+        measure = self.settings.measure
         return structs.replace(
             self.log.run,
-            repeat=self.settings.repeat,
-            measure=self.settings.measure,
+            repeat=measure.repeat,
+            measure=measure.name,
             host=host(machine()),
             environment=environment(),
         )
@@ -271,7 +273,7 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
     """
     settings, outputs = plan.settings, outputs_of(plan)
     with contextlib.ExitStack() as opened:
-        if settings.kind == "time" and not settings.concurrent:
+        if settings.measure.kind == "time" and not settings.concurrent:
             opened.enter_context(timing())
         log = open_log(plan, f"{host(machine())} {python()}", now(), opened)
         session = Session(settings, log, folder, outputs)

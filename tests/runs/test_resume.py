@@ -262,7 +262,7 @@ def test_pending_cells_follow_from_the_records(tmp_path: Path, row: dict[str, An
         records.append(record_of(cells[record.pop("cell")], **record, block_whole=whole))
 
     due = []
-    for block, pending_cells in pending([*cells.values()], settings, records):
+    for block, pending_cells in pending([*cells.values()], settings.measure, records):
         names = [name for name, cell in cells.items() if cell in pending_cells]
         due.append({"block": block.number, "cells": names})
     assert due == row["due"]
@@ -284,7 +284,7 @@ def test_the_spread_of_the_first_blocks_says_how_often_each_cell_is_measured(
 
     settings = settings_for(tmp_path, precision=0.05, repeat=6)
     due = Counter[str]()
-    for _, pending_cells in pending(cells, settings, records):
+    for _, pending_cells in pending(cells, settings.measure, records):
         due.update("abc"[cells.index(cell)] for cell in pending_cells)
     assert due == row["due"]
 

@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import pytest
 
+from harness.common.cards import MeasureCard
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import Answer, OnProgress, Supervision, WorkerLimits
@@ -28,9 +29,10 @@ from harness.proof.prove import Identity
 from harness.records.file import RunLog
 from harness.runs import blocks
 from harness.runs.blocks import measure_task
-from harness.runs.cells import Block, CountCell, Plan, Reading, Settings, TrainCell, make_tasks
+from harness.runs.cells import Block, CountCell, Plan, Reading, TrainCell, make_tasks
 from harness.runs.compose import compose
 from harness.runs.jobs import Counted, Trained
+from harness.runs.overrides import Settings
 from harness.runs.plan import cells_of
 from harness.runs.session import Session, now, session_of
 from harness.worker.exchange import merges_sha256
@@ -121,8 +123,11 @@ def cell_of(
     return TrainCell(variant, count, False, 257 + num_merges, tie_break, min_count)
 
 
-def settings_for(folder: Path, **others: Any) -> Settings:
-    return Settings(folder / "results", **others)
+def settings_for(folder: Path, measure: str = "quick", **others: Any) -> Settings:
+    """Settings of a command; keys of a card of conf/measure are the card's."""
+    of_card = {name: others.pop(name) for name in {*others} & {*MeasureCard.__struct_fields__}}
+    card = MeasureCard(measure, **of_card)
+    return Settings(measure=card, results=str(folder / "results"), **others)
 
 
 def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> RunLog:
