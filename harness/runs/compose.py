@@ -25,7 +25,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import registry
-from harness.common.cards import CountingCard, Experiment, Sweep, fitted
+from harness.common.cards import Experiment, Sweep, fitted
 from harness.common.errors import Refusal
 from harness.common.registry import EXTERNAL, PROGRAM, CounterCard, VariantCard
 from harness.common.targets import check_target, unknown_text
@@ -214,14 +214,16 @@ def variants_of(config: Config) -> list[VariantCard]:
     """
     composed, names = config.variant, config.variants
     card = registry.variants()[composed.name]
-    params = given_parameters(config, card)
+    set_here = {key.split(".")[2] for key in config.keys if key.startswith("variant.params.")}
+    params = given_parameters(config, card, set_here)
+    shown = {*params} if "variant.params" in config.keys else set_here
     if composed.target != card.target and names is None:
         target = composed.target
         check_target(target)
         card = VariantCard(target, target, about="named by its target", tags=(EXTERNAL,))
 
     selected = [card] if names is None else registry.select(names)
-    variants = [with_given(config, other, params) for other in selected]
+    variants = [with_given(other, params, shown, config.interpreter) for other in selected]
     taken = {name for variant in variants for name in variant.params}
     if params.keys() - taken:
         taker = f"variant {card.name}" if names is None else "any of these variants"
@@ -229,16 +231,10 @@ def variants_of(config: Config) -> list[VariantCard]:
     return variants
 
 
-def keys_set_here(config: Config) -> set[str]:
-    """The parameters of the variant that the command line sets."""
-    return {key.split(".")[2] for key in config.keys if key.startswith("variant.params.")}
-
-
-def given_parameters(config: Config, card: VariantCard) -> dict[str, Any]:
+def given_parameters(config: Config, card: VariantCard, set_here: Set[str]) -> dict[str, Any]:
     """The parameters that the command line sets, or an experiment to another value than the
     card.
     """
-    set_here = keys_set_here(config)
     params = {}
     for name, value in config.variant.params.items():
         if name in set_here or card.params.get(name, not value) != value:
@@ -246,14 +242,20 @@ def given_parameters(config: Config, card: VariantCard) -> dict[str, Any]:
     return params
 
 
-def with_given(config: Config, card: VariantCard, params: Mapping[str, Any]) -> VariantCard:
-    """The variant with those of the given parameters that it takes."""
+def with_given(
+    card: VariantCard, params: Mapping[str, Any], shown: Set[str], interpreter: str | None
+) -> VariantCard:
+    """The variant with those of the given parameters that it takes; of a trainer of yours its
+    function decides. Raises Refusal for one that is a part of a program, unless the command line
+    has `shown` it.
+    """
     taken = {}
     for name, value in params.items():
-        if name in card.params or takes_parameter(config, card, name):
+        if name in card.params or takes_parameter(card, name, interpreter):
             taken[name] = value
-    if PROGRAM in card.tags and "variant.params" not in config.keys:
-        check_program(card, taken.keys() - keys_set_here(config))
+    if PROGRAM in card.tags and (hidden := sorted(taken.keys() - shown)):
+        what = f"the experiment gives {card.name} a program to run"
+        raise Refusal(f"{what}; set variant.params.{hidden[0]} on the command line")
 
     is_changed = any(card.params.get(name) != value for name, value in taken.items())
     if is_changed:  # only with its own parameters the card says why its merges differ
@@ -261,20 +263,13 @@ def with_given(config: Config, card: VariantCard, params: Mapping[str, Any]) -> 
     return with_params(card, "variant.params", taken)
 
 
-def takes_parameter(config: Config, card: VariantCard, name: str) -> bool:
+def takes_parameter(card: VariantCard, name: str, interpreter: str | None) -> bool:
     """Whether a trainer of the user's own takes a parameter that its card does not have."""
     if EXTERNAL not in card.tags:
         return False
     from harness.measure.process import takes  # late, as few runs have such trainers
 
-    return takes(name, card.target, config.values.interpreter)
-
-
-def check_program(variant: VariantCard, hidden: Set[str]) -> None:
-    """Refuse parameters, each a part of a program, that the command line does not show."""
-    for name in sorted(hidden):
-        what = f"the experiment gives {variant.name} a program to run"
-        raise Refusal(f"{what}; set variant.params.{name} on the command line")
+    return takes(name, card.target, interpreter)
 
 
 def check_parameters(taker: str, params: Iterable[str], existing: Iterable[str]) -> None:
@@ -308,7 +303,12 @@ def counter_for(config: Config, variant: VariantCard) -> CounterCard:
     names, or the default one.
     """
     chosen, counters = config.counting, registry.counters()
-    params = counter_parameters(chosen)
+    params = dict(chosen.params)
+    memory = chosen.memory or params.get("memory")
+    if memory is not None:
+        params["memory"] = parse_bytes(memory, "counting.memory")
+        at_least("counting.memory", params["memory"], SMALLEST_TABLE_BYTES)
+
     name = variant.counting or registry.default_counter().name
     if chosen.target is not None:
         name = chosen.name
@@ -320,12 +320,3 @@ def counter_for(config: Config, variant: VariantCard) -> CounterCard:
 
     check_parameters(f"counting={name}", params, counters[name].params)
     return with_params(counters[name], "counting.params", params)
-
-
-def counter_parameters(composed: CountingCard) -> dict[str, Any]:
-    params = dict(composed.params)
-    memory = composed.memory or params.get("memory")
-    if memory is not None:
-        params["memory"] = parse_bytes(memory, "counting.memory")
-        at_least("counting.memory", params["memory"], SMALLEST_TABLE_BYTES)
-    return params

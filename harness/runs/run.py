@@ -81,13 +81,13 @@ def exit_code(records: Sequence[Record]) -> int:
     A variant that cannot run here is a fault only if there is no other. Merges that nothing proves
     are never right: MISMATCH if others of their task differ.
     """
-    statuses = {record.status for record in trained_records(records)}
     if any(record.status == "mismatch" for record in records):
         return MISMATCH
 
-    unproved = False
+    trained, unproved = trained_records(records), False
+    statuses = {record.status for record in trained}
     lists: dict[tuple[int, str | None], set[str | None]] = {}
-    for record in trained_records(records):
+    for record in trained:
         kind = None if record.identity is None else record.identity.kind
         if record.status == "ok" and kind != BY_DESIGN:
             unproved = unproved or kind not in PROVED
@@ -107,10 +107,12 @@ def trained_records(records: Sequence[Record]) -> list[Record]:
 
 def notes_below_table(records: Sequence[Record]) -> list[str]:
     """Return what is not in the table and changes how to read it."""
-    counters = [record.cell for record in records if not record.trains]
-    wide = {cell.counting for cell in counters if cell.takes_threads}
-
     lines: dict[str, None] = {}
+    wide = set()
+    for record in records:
+        if not record.trains and record.cell.takes_threads:
+            wide.add(record.cell.counting)
+
     for record in records:
         cell = record.cell
         if not record.trains and (record.measurement.tallies or {}).get("fell_back_to_regex"):

@@ -235,10 +235,9 @@ class Session:
         """Count the words of a reading once, by the counter that is the definition."""
         if reading.key in self.manifests or reading.file.table:
             return
-        counted = self.next_folder()
-        manifest = exchange.write_words(counted, registry.definition_counter()(reading.corpus))
+        words = registry.definition_counter()(reading.corpus)
         reading.file.check_unchanged()
-        self.take_words(reading, counted, manifest)
+        self.manifests[reading.key] = exchange.write_words(self.words_folder(reading), words)
 
     def words(self, reading: Reading) -> WordCounts | None:
         """The words of a reading as they were counted; None if they have been changed or removed
