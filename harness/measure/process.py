@@ -23,7 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -142,7 +142,9 @@ def measure_once(
         with WatchedProcess(command, environment, stderr) as process:
             if process.leader is None:
                 return Answer("error", f"cannot start {interpreter}")
-            supervision = Supervision(process, absolute(job), limits, sandbox.job)
+            inherited = 0 if job.extending is None else Path(job.extending.merges).stat().st_size
+            account = ProcessAccount(process, inherited)
+            supervision = Supervision(process, account, absolute(job), limits, sandbox.job)
             supervision.attend(on_progress)
         answer = supervision.answer(timed=not under and job.profile is None)
         hand_over(answer, sandbox.job, output)
@@ -151,12 +153,11 @@ def measure_once(
 
 
 def absolute(job: Job) -> Job:
-    """Return a job with the paths that its process, which works in another folder, finds."""
-    corpus = job.corpus
-    if corpus is not None:
-        corpus = replace(corpus, path=os.path.abspath(corpus.path))  # noqa: PTH100
-    words = job.words and os.path.abspath(job.words)  # noqa: PTH100
-    return replace(job, words=words, corpus=corpus)
+    """Return a job whose text its process, which works in another folder, finds."""
+    if job.corpus is None:
+        return job
+    path = os.path.abspath(job.corpus.path)  # noqa: PTH100
+    return replace(job, corpus=replace(job.corpus, path=path))
 
 
 def worker_environment(sandbox: Sandbox, import_folders: Sequence[str] | None) -> dict[str, str]:
@@ -240,21 +241,18 @@ class Sandbox:
                 shutil.copyfile(table, self.folders[cache.VARIABLE] / table.name)
 
 
+@dataclass
 class Supervision:
     """A measured process while the harness waits for it; `over` says which limit it exceeded."""
 
-    def __init__(
-        self, process: WatchedProcess, job: Job, limits: WorkerLimits, folder: Path
-    ) -> None:
-        self.process = process
-        self.job = job
-        self.limits = limits
-        self.folder = folder
-        inherited = 0 if job.extending is None else Path(job.extending.merges).stat().st_size
-        self.account = ProcessAccount(process, inherited)
-        self.over: Outcome | None = None
-        self.digest: bytes | None = None
-        self.rest = b""
+    process: WatchedProcess
+    account: ProcessAccount
+    job: Job
+    limits: WorkerLimits
+    folder: Path
+    over: Outcome | None = None
+    digest: bytes | None = None
+    rest: bytes = b""
 
     def attend(self, on_progress: OnProgress) -> None:
         """Wait until the process has ended, or return if it is over a limit and does not stop."""
