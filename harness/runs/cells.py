@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import regex
 
-from harness.common import cache, files, registry
+from harness.common import cache, files
 from harness.common.cards import MeasureCard
-from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
-from harness.common.registry import EXTENDS, CounterCard, VariantCard
+from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.machine import WorkerLimits
 from harness.runs.overrides import Settings
@@ -183,15 +182,6 @@ class TrainCell:
 def counters_of(cells: Iterable[TrainCell]) -> list[CountCell]:
     """The counters that cells of a task need, each once."""
     return list({cell.count.key: cell.count for cell in cells}.values())
-
-
-def check_able(variants: Sequence[VariantCard], setting: str) -> None:
-    """Refuse a variant of the registry that cannot go on from merges."""
-    cards = registry.variants()
-    for variant in variants:
-        if variant.name in cards and EXTENDS not in variant.tags:
-            able = ", ".join(name for name, card in cards.items() if EXTENDS in card.tags)
-            raise Refusal(f"variant={variant.name} does not support {setting}=; these do: {able}")
 
 
 def with_distinct_names(cells: Sequence[TrainCell]) -> list[TrainCell]:

@@ -33,7 +33,6 @@ from harness.runs.cells import (
     Plan,
     Reading,
     TrainCell,
-    check_able,
     make_tasks,
     with_distinct_names,
     without_idle_threads,
@@ -59,7 +58,7 @@ WHOLE_COMMAND = (
 SHARE_OF_FREE_MEMORY = 0.8
 
 
-def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
+def make_plan(configs: Sequence[Config], overrides: Sequence[str]) -> Plan:
     """The plan of these configurations. Raises Refusal for what cannot be meant."""
     settings = {settings_of(config) for config in configs}
     if len(settings) > 1:
@@ -191,6 +190,15 @@ def extension_for(
     if extension is not None:
         check_able(variants, settings.setting)
     return extension
+
+
+def check_able(variants: Sequence[VariantCard], setting: str) -> None:
+    """Refuse a variant of the registry that cannot go on from merges."""
+    cards = registry.variants()
+    for variant in variants:
+        if variant.name in cards and EXTENDS not in variant.tags:
+            able = ", ".join(name for name, card in cards.items() if EXTENDS in card.tags)
+            raise Refusal(f"variant={variant.name} does not support {setting}=; these do: {able}")
 
 
 def vocab_size_of(config: Config, special_tokens: Sequence[str]) -> int:
