@@ -324,7 +324,6 @@ class Supervision:
         self.account.add_to(answer)
         answer.peak_rss_bytes = self.process.peak_bytes or None
         answer.memory_is_sampled = self.process.is_sampled or self.account.ended is None
-        answer.limits = self.limits._asdict()
         return answer
 
     def report(self) -> Answer:

@@ -131,7 +131,6 @@ class Answer(Report):
     disturbance: Totals | None = None
     peak_rss_bytes: int | None = None
     memory_is_sampled: bool = False
-    limits: Any = None
     source_sha256: str | None = None
     stderr_tail: str = ""
     instructions: dict[str, Any] | None = None

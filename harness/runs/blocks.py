@@ -125,7 +125,6 @@ def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> 
         if status == "timeout":
             reason += "; raise that, take a slice (data.bytes=64MB), or choose another counter"
         answer = Answer("error" if status == "mismatch" else status, reason)
-        answer.limits = counted.answer.limits
     elif session.words(cell.reading) is None:
         answer = Answer("error", f"its words were {SPOILED} before it ran")
     elif not runs_under.status:

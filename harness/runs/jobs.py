@@ -179,7 +179,6 @@ def trained_cell(trained: Trained) -> Cell:
         feeding=feeding,
         source_sha256=answer.source_sha256,
         interpreter=interpreter(cell.interpreter).label,
-        limits=answer.limits,
         gate=dict(cell.gate) or None,
         **({} if cell.extension is None else cell.extension.record()),
     )
@@ -223,8 +222,8 @@ def counted_cell(cell: CountCell, counted: Counted) -> Cell:
         errors=corpus.errors if was_read else None,
         words_sha256=words.get("sha256"),
         source_sha256=answer.source_sha256,
-        interpreter=answer.interpreter or python(),
-        limits=answer.limits,
+        interpreter=python(),
+        limits=cell.limits._asdict(),
     )
 
 
