@@ -260,42 +260,37 @@ def cpu_pressure() -> float | None:
 
 
 class Interpreter(NamedTuple):
-    """An interpreter by its label in records; `status` and `reason` say why it runs nothing, empty
-    if it does.
-    """
+    """An interpreter by its label in records, and why it is `missing`; empty if it is there."""
 
     label: str
-    status: str = ""
-    reason: str = ""
+    missing: str = ""
 
 
 @functools.cache
 def interpreter(path: str | None) -> Interpreter:
-    """Return the interpreter of a name or path, which is run once; None means this one."""
+    """Return the interpreter of a name or path, which is run once; None means this one. Raises
+    Refusal for something else than a Python that can run trainers.
+    """
     if path is None:
         return Interpreter(python())
     label = "/".join(Path(path).parts[-3:]).lstrip("/")
     if shutil.which(path) is None:
-        how = (
-            "give another path"
-            if "/" in path
-            else f"apt-get install {path}, or set interpreter=PATH"
-        )
-        return Interpreter(label, "skipped", f"interpreter {label!r} not found; {how}")
+        how = f"apt-get install {path}, or set interpreter=PATH"
+        if "/" in path:
+            how = "give another path"
+        return Interpreter(label, f"interpreter {label!r} not found; {how}")
+
     try:
         command = [path, "-c", VERSION_PROGRAM]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_TO_ANSWER)
         name, number = ended.stdout.split()
         age = tuple(map(int, number.split(".")[:2]))
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return Interpreter(
-            label, "error", f"{label!r} is not a Python; set interpreter=NAME, such as pypy3"
-        )
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        what = f"{label!r} is not a Python"
+        raise Refusal(f"{what}; set interpreter=NAME, such as pypy3") from error
     if age < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        return Interpreter(
-            label, "error", f"{label!r} is {name} {number}; trainers run under {oldest} or later"
-        )
+        raise Refusal(f"{label!r} is {name} {number}; trainers run under {oldest} or later")
     # Builds of one version are distinguished by where they are.
     return Interpreter(f"{name} {number} ({label})" if "/" in path else f"{name} {number}")
 

@@ -116,8 +116,8 @@ def trained_beside(
 
 def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> Trained:
     """Measure a trainer on the words of its counter; without words it has the counter's failure."""
-    started, runs_under, merges = now(), interpreter(cell.interpreter), None
-    answer = Answer(runs_under.status, runs_under.reason)
+    started, missing, merges = now(), interpreter(cell.interpreter).missing, None
+    answer = Answer("skipped", missing)
     if counted.words is None:
         # Wrong words are the counter's mismatch; its trainers have just not been measured.
         status = counted.answer.status
@@ -127,7 +127,7 @@ def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> 
         answer = Answer("error" if status == "mismatch" else status, reason)
     elif session.words(cell.reading) is None:
         answer = Answer("error", f"its words were {SPOILED} before it ran")
-    elif not runs_under.status:
+    elif not missing:
         answer, merges = run_trainer(cell, block, session)
 
     if answer.status == TIMEOUT and block.warm_up:

@@ -141,9 +141,7 @@ def cells_of(config: Config) -> list[TrainCell]:
     corpus = Corpus("", special_tokens, pattern, config.errors, config.pattern.partial)
     extension = extension_for(config, corpus, num_merges, variants)
     limits = worker_limits(config.limits)
-    runs_under = interpreter(config.interpreter)
-    if runs_under.status == "error":
-        raise Refusal(runs_under.reason)
+    interpreter(config.interpreter)  # raises Refusal for what is not a Python
 
     chosen = config.counting.target is not None
     cells = []
