@@ -158,18 +158,18 @@ def run_stages(
         notes.extend(lines)
 
     first = make_plan(compose(first_arguments(arguments, config, saved)), arguments)
-    code = run_plan(first, folder / "1", hold)
-    if code != OK:
-        show(records, [*notes, "the first stage failed; the second was skipped"])
-        return code
-    # of several variants, whose tokenizers are equal, the first
-    extended = min(saved.rglob("merges.txt")).parent
-    second = compose([*arguments, f"extend={extended}", "first_stage.pattern=null"])
-    code = run_plan(
-        make_plan(second, arguments),
-        folder / "2",
-        lambda measured, lines: show([*records, *measured], [*notes, *lines]),
-    )
+    try:
+        code = run_plan(first, folder / "1", hold)
+        if code != OK:
+            notes.append("the first stage failed; the second was skipped")
+            return code
+        # of several variants, whose tokenizers are equal, the first
+        extended = min(saved.rglob("merges.txt")).parent
+        second = compose([*arguments, f"extend={extended}", "first_stage.pattern=null"])
+        code = run_plan(make_plan(second, arguments), folder / "2", hold)
+    finally:
+        if records:
+            show(records, notes)
     if beside is not None:  # not before the end, so that an interrupted command can go on
         with new_folder(beside, overwrite=config.overwrite) as part:
             copy_tree(extended, part)
