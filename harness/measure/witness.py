@@ -17,6 +17,7 @@ import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import sub
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -26,12 +27,13 @@ from msgspec import Meta
 from harness.common.comparison import OF_ONE_THREAD
 from harness.common.units import seconds_text
 from harness.measure.machine import Totals, interference, interference_between
+from harness.measure.watched_process import Cpu, Turns
 from harness.worker import ANSWER, exchange
 from harness.worker.exchange import unpacked
 from variants.contract import TieBreak
 
 if TYPE_CHECKING:
-    from harness.measure.watched_process import Cpu, Turns, WatchedProcess
+    from harness.measure.watched_process import WatchedProcess
 
 LONGEST_ANSWER_BYTES = 64 << 20
 LONGEST_MERGES_BYTES = 1 << 30
@@ -236,42 +238,29 @@ class Clocks(NamedTuple):
 
 class SeenCall(NamedTuple):
     """A call from the harness's side: the accounts at both ends, and what its process had used when
-    it was sent its work. The harness heard of the end up to `late` seconds after it.
+    it was sent its work; how long it took, what it used, and how its main thread ran and waited
+    for a CPU. The harness heard of the end up to `late` seconds after it.
     """
 
     received: Cpu
     begun: Clocks
     ended: Clocks
+    wall_seconds: float
+    used: Cpu
+    turns: Turns
     late: float
-
-    @property
-    def wall_seconds(self) -> float:
-        return self.ended.at - self.begun.at
-
-    @property
-    def cpu_seconds(self) -> float:
-        return self.ended.cpu.total - self.begun.cpu.total
-
-    @property
-    def waited(self) -> float:
-        """How long its main thread waited for a CPU."""
-        return self.ended.turns.waited - self.begun.turns.waited
-
-    @property
-    def ran(self) -> float:
-        """How long its main thread ran; 0 if the system does not report it."""
-        return self.ended.turns.ran - self.begun.turns.ran
 
     @property
     def least_seconds(self) -> float:
         """What the call took at least: neither waiting for a CPU nor hearing late is its time."""
-        return self.wall_seconds - self.waited - self.late
+        return self.wall_seconds - self.turns.waited - self.late
 
     @property
     def was_shared(self) -> bool:
         """Whether other threads or processes did part of the work."""
-        alone = OF_ONE_THREAD * self.ran + SECONDS_OF_OTHERS + SHARE_OF_OTHERS * self.wall_seconds
-        return self.cpu_seconds > alone or self.begun.child_faults != self.ended.child_faults
+        alone = OF_ONE_THREAD * self.turns.ran + SECONDS_OF_OTHERS
+        alone += SHARE_OF_OTHERS * self.wall_seconds
+        return self.used.total > alone or self.begun.child_faults != self.ended.child_faults
 
 
 @dataclass
@@ -309,9 +298,13 @@ class ProcessAccount:
     @property
     def call(self) -> SeenCall | None:
         """The call; None unless both of its ends were heard."""
-        if self.received is None or self.begun is None or self.ended is None:
+        received, begun, ended = self.received, self.begun, self.ended
+        if received is None or begun is None or ended is None:
             return None
-        return SeenCall(self.received, self.begun, self.ended, self.late)
+        used = Cpu(*map(sub, ended.cpu, begun.cpu))
+        turns = Turns(*map(sub, ended.turns, begun.turns))
+        wall_seconds = ended.at - begun.at
+        return SeenCall(received, begun, ended, wall_seconds, used, turns, self.late)
 
     def contradiction(self, answer: Answer, timed_out: bool) -> str | None:
         """Return what the times of an answer contradict, or None; a call that `timed_out` goes on
@@ -351,26 +344,26 @@ class ProcessAccount:
             return
         answer.witness = {
             "wall_seconds": call.wall_seconds,
-            "cpu_seconds": call.cpu_seconds,
-            "system_seconds": call.ended.cpu.system - call.begun.cpu.system,
+            "cpu_seconds": call.used.total,
+            "system_seconds": call.used.system,
             "import_cpu_seconds": call.received.total,
         }
         answer.disturbance = interference_between(call.begun.interference, call.ended.interference)
         if answer.total is None:
             return
 
-        answer.cpu_seconds = answer.witness["cpu_seconds"]
-        answer.system_seconds = answer.witness["system_seconds"]
+        answer.cpu_seconds = call.used.total
+        answer.system_seconds = call.used.system
         if answer.total < call.least_seconds - SECONDS_TO_WAKE:
             answer.total = call.least_seconds
 
-        if not call.ran:
+        if not call.turns.ran:
             answer.cpu_wait_unknown = "the system does not report waiting for a CPU"
         elif call.was_shared:
             answer.cpu_wait_unknown = "other threads or processes did part of the work"
         else:
             # It may also have waited before its clock was started, and so may the harness have.
-            net = max(answer.total - call.waited, call.least_seconds, call.ran)
+            net = max(answer.total - call.turns.waited, call.least_seconds, call.turns.ran)
             answer.cpu_wait_seconds = max(0.0, answer.total - net)
 
 
