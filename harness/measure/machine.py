@@ -18,6 +18,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
 )
@@ -41,6 +42,16 @@ MEASURED = ("variants", "harness", "conf", "pyproject.toml")
 """A change in any of these is a change of what is measured."""
 OLDEST = (3, 9)  # the oldest Python that the worker and the Python stages run under
 SECONDS_TO_ANSWER = 60
+NOT_TAKEN = 3
+TAKES_PROGRAM = f"""
+import sys
+target, name, *folders = sys.argv[1:]
+sys.path += folders
+from harness.worker.calling import arguments_for, parameters_of, resolve
+from variants.contract import Meter
+taken = arguments_for(parameters_of(resolve(target)), [], Meter(), {{name: None}}, {{}})[1]
+sys.exit({NOT_TAKEN} if name not in taken else 0)
+"""
 VERSION_PROGRAM = (
     "import platform; print(platform.python_implementation() + ' ' + platform.python_version())"
 )
@@ -293,6 +304,24 @@ def interpreter(path: str | None) -> Interpreter:
         raise Refusal(f"{label!r} is {name} {number}; trainers run under {oldest} or later")
     # Builds of one version are distinguished by where they are.
     return Interpreter(f"{name} {number} ({label})" if "/" in path else f"{name} {number}")
+
+
+def import_from() -> list[str]:
+    """Return where a module of the user's own is looked for first: as here, and in the current
+    folder.
+    """
+    return [os.path.abspath(path) for path in sys.path[:1]] + [os.getcwd()]  # noqa: PTH100, PTH109
+
+
+@functools.cache
+def takes(name: str, target: str, interpreter: str | None) -> bool:
+    """Return whether a run gives a counter or trainer a parameter of this name; true also if it
+    cannot be imported, which is done in a process of its own.
+    """
+    command = [interpreter or sys.executable, "-c", TAKES_PROGRAM, target, name, *import_from()]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    ended = subprocess.run(command, env=environment, capture_output=True, check=False)
+    return ended.returncode != NOT_TAKEN
 
 
 class WorkerLimits(NamedTuple):

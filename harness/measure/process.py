@@ -12,14 +12,11 @@ elsewhere are out of scope.
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
-import json
 import os
 import shutil
 import signal
 import site
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +29,7 @@ from harness.common import cache
 from harness.common.ending import end_signals
 from harness.common.files import temporary_folder
 from harness.common.units import BytesRead, bytes_text
-from harness.measure.machine import WorkerLimits
+from harness.measure.machine import CHECKOUT, WorkerLimits, import_from
 from harness.measure.quiet import touch_memory
 from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import (
@@ -56,7 +53,7 @@ START = (
     f"{STANDARD_LIBRARY_FIRST}import runpy; "
     "runpy.run_module(sys.argv.pop(), None, '__main__', True)"
 )
-PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
+PACKAGES = str(CHECKOUT)
 MAKES_TABLES = "variants.counting.character_classes"
 CHARACTER_CLASSES = "character-classes-*.bin"
 OF_THE_USER = ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR")
@@ -171,48 +168,6 @@ def worker_environment(sandbox: Sandbox, import_folders: Sequence[str] | None) -
     folders = {variable: str(folder) for variable, folder in sandbox.folders.items()}
     user_base = os.environ.get("PYTHONUSERBASE") or site.getuserbase()
     return {**os.environ, **folders, "PYTHONUSERBASE": user_base, "PYTHONPATH": path}
-
-
-def import_from() -> list[str]:
-    """Return where a module of the user's own is looked for first: as here, and in the current
-    folder.
-    """
-    return [os.path.abspath(path) for path in sys.path[:1]] + [os.getcwd()]  # noqa: PTH100, PTH109
-
-
-SIGNATURE_PROGRAM = r"""
-import json, sys
-sys.path += sys.argv[2:]
-from harness.worker.calling import parameters_of, resolve
-found = parameters_of(resolve(sys.argv[1]))
-names = None if found is None else [str(one).split(":")[0].split("=")[0] for one in found.values()]
-print("\n" + json.dumps(names))
-"""
-
-
-@functools.cache
-def signature_of(target: str, interpreter: str | None) -> list[str] | None:
-    """Return the parameters of a counter or trainer, such as `words` and `**options`; None if it
-    cannot be imported or shows none. It is imported in a process of its own.
-    """
-    command = [interpreter or sys.executable, "-c", SIGNATURE_PROGRAM, target, *import_from()]
-    environment = {**os.environ, "PYTHONPATH": PACKAGES}
-    ended = subprocess.run(command, env=environment, capture_output=True, check=False)
-    if ended.returncode != 0:
-        return None
-    names: list[str] | None = json.loads(ended.stdout.splitlines()[-1])
-    return names
-
-
-def takes(name: str, target: str, interpreter: str | None) -> bool:
-    """Return whether a counter or trainer takes a parameter; true also if that is unknown.
-
-    Threads only go to one that names them.
-    """
-    parameters = signature_of(target, interpreter)
-    if parameters is None or name in parameters:
-        return True
-    return name != "threads" and any(shown.startswith("**") for shown in parameters)
 
 
 class Sandbox:

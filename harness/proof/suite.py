@@ -33,7 +33,8 @@ from harness.common.files import temporary_folder
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
 from harness.common.targets import not_importable
-from harness.measure.process import Sandbox, import_from, worker_environment
+from harness.measure.machine import import_from
+from harness.measure.process import Sandbox, worker_environment
 from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import without_answer
 from harness.proof.calls import Call, Subject

@@ -399,6 +399,7 @@ def profile(cell: TrainCell, session: Session, path: Path) -> str | None:
     answer = measure(replace(job, profile=str(statistics)), output, cell.count.limits)
     shutil.rmtree(output)
     if answer.status != "ok":
+        statistics.unlink(missing_ok=True)
         return answer.reason or answer.stderr_tail.strip().rpartition("\n")[2]
 
     with path.with_name(f"{path.name}.txt").open("w") as file:

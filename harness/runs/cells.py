@@ -21,7 +21,7 @@ from harness.common.cards import MeasureCard
 from harness.common.printing import print_stderr
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.machine import WorkerLimits
+from harness.measure.machine import WorkerLimits, takes
 from harness.runs.overrides import Settings
 from harness.worker import exchange
 from variants.contract import Corpus
@@ -226,14 +226,10 @@ def uses_threads(cell: TrainCell) -> bool:
     """Whether the trainer can use several threads, or a counter that was chosen or belongs to it;
     or that cannot be found out.
     """
-    from harness.measure.process import takes  # late: a plan measures nothing
-
-    if takes("threads", cell.variant.target, cell.interpreter):
-        return True
-    measures_counter = cell.counting_chosen or cell.variant.counting
-    if cell.reading.file.table or not measures_counter:
-        return False
-    return takes("threads", cell.count.counter.target, None)
+    targets = [(cell.variant.target, cell.interpreter)]
+    if not cell.reading.file.table and (cell.counting_chosen or cell.variant.counting):
+        targets.append((cell.count.counter.target, None))
+    return any(takes("threads", *target) for target in targets)
 
 
 class Block(NamedTuple):

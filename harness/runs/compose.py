@@ -31,6 +31,7 @@ from harness.common.registry import EXTERNAL, PROGRAM, CounterCard, VariantCard
 from harness.common.targets import check_target, unknown_text
 from harness.common.units import did_you_mean, one_line
 from harness.common.values import at_least, parse_bytes, parse_number, split_list
+from harness.measure.machine import takes
 from harness.runs.overrides import (
     GROUPS,
     HELP,
@@ -251,7 +252,8 @@ def with_given(
     """
     taken = {}
     for name, value in params.items():
-        if name in card.params or takes_parameter(card, name, interpreter):
+        is_yours = EXTERNAL in card.tags
+        if name in card.params or (is_yours and takes(name, card.target, interpreter)):
             taken[name] = value
     if PROGRAM in card.tags and (hidden := sorted(taken.keys() - shown)):
         what = f"the experiment gives {card.name} a program to run"
@@ -261,15 +263,6 @@ def with_given(
     if is_changed:  # only with its own parameters the card says why its merges differ
         card = structs.replace(card, by_design="")
     return with_params(card, "variant.params", taken)
-
-
-def takes_parameter(card: VariantCard, name: str, interpreter: str | None) -> bool:
-    """Whether a trainer of the user's own takes a parameter that its card does not have."""
-    if EXTERNAL not in card.tags:
-        return False
-    from harness.measure.process import takes  # late, as few runs have such trainers
-
-    return takes(name, card.target, interpreter)
 
 
 def check_parameters(taker: str, params: Iterable[str], existing: Iterable[str]) -> None:

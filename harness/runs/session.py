@@ -52,34 +52,34 @@ def outputs_of(plan: Plan) -> Outputs:
     """
     cells, settings = plan.cells, plan.settings
     check_output(Path(settings.results), plan.inputs, names=[FILE_NAME], instead=ELSEWHERE)
-    folders: dict[str, Path] = {}
-    if settings.save is not None:
+    folders = places(cells, settings.save)
+    if folders:
         from harness.tokenizers.folder import FILES
         from harness.tokenizers.learned import check_spellings
 
-        folders = places(cells, Path(settings.save))
         for cell in cells:
             check_spellings(cell.reading.corpus.special_tokens)
             check_output(folders[cell.key], plan.inputs, names=FILES)
 
-    certificates: dict[str, Path] = {}
-    if settings.certificate is not None:
+    certificates = places(cells, settings.certificate, ".certificate.gz")
+    if certificates:
         from harness.proof.certificate import check_plain
 
-        certificates = places(cells, Path(settings.certificate), ".certificate.gz")
         for cell in cells:
             check_plain(cell.extension is None)
             check_output(certificates[cell.key], plan.inputs)
     return Outputs(folders, certificates)
 
 
-def places(cells: Sequence[TrainCell], path: Path, suffix: str = "") -> dict[str, Path]:
-    """Where something of each cell goes, by the cell's key: to `path`, or if there are several
-    below it.
+def places(cells: Sequence[TrainCell], name: str | None, suffix: str = "") -> dict[str, Path]:
+    """Where something of each cell goes, by the cell's key: to the path of this name, or if there
+    are several below it; nowhere without a name.
     """
+    if name is None:
+        return {}
     if len(cells) == 1:
-        return {cells[0].key: path}
-    return {key: path / f"{name}{suffix}" for key, name in folder_names(cells).items()}
+        return {cells[0].key: Path(name)}
+    return {key: Path(name, f"{own}{suffix}") for key, own in folder_names(cells).items()}
 
 
 def check_free_outputs(outputs: Outputs, overwrite: bool) -> None:
