@@ -12,7 +12,7 @@ import os
 import pstats
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +46,7 @@ from harness.runs.session import Session, folder_name, now
 from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256
-from variants.contract import Merge, TieBreak, WordCounts
+from variants.contract import TieBreak, WordCounts
 
 SPOILED = "changed or removed"
 
@@ -75,7 +75,10 @@ def measure_block(
     order.shuffle(cells)
     counted = {cell.key: count(cell, block, task, session) for cell in counters}
 
-    for trained in trained_beside(cells, block, counted, session, beside):
+    def train_next(cell: TrainCell) -> Trained:
+        return train(cell, block, counted[cell.count.key], session)
+
+    for trained in trained_beside(train_next, cells, beside):
         cell = trained.cell
         prove_merges(trained, session)
         if block == Block(0) and trained.answer.status == "ok":
@@ -90,23 +93,15 @@ def measure_block(
 
 
 def trained_beside(
-    cells: Sequence[TrainCell],
-    block: Block,
-    counted: Mapping[str, Counted],
-    session: Session,
-    number: int,
+    train_next: Callable[[TrainCell], Trained], cells: Sequence[TrainCell], number: int
 ) -> Iterator[Trained]:
     """Train one cell when the one before has been used, or so many at a time."""
-
-    def trained(cell: TrainCell) -> Trained:
-        return train(cell, block, counted[cell.count.key], session)
-
     if number == 1:
-        yield from map(trained, cells)
+        yield from map(train_next, cells)
         return
     threads = ThreadPoolExecutor(number)
     try:
-        yield from threads.map(trained, cells)
+        yield from threads.map(train_next, cells)
     finally:
         threads.shutdown(cancel_futures=True)  # after a failure none starts
 
@@ -116,42 +111,43 @@ def trained_beside(
 
 def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> Trained:
     """Measure a trainer on the words of its counter; without words it has the counter's failure."""
-    started, missing, merges = now(), interpreter(cell.interpreter).missing, None
-    answer = Answer("skipped", missing)
+    missing = interpreter(cell.interpreter).missing
+    trained = Trained(cell, block, now(), Answer("skipped", missing), counted)
     if counted.words is None:
         # Wrong words are the counter's mismatch; its trainers have just not been measured.
         status = counted.answer.status
         reason = f"{cell.count.label} failed: {counted.answer.reason}"
         if status == "timeout":
             reason += "; raise that, take a slice (data.bytes=64MB), or choose another counter"
-        answer = Answer("error" if status == "mismatch" else status, reason)
+        trained.answer = Answer("error" if status == "mismatch" else status, reason)
     elif session.words(cell.reading) is None:
-        answer = Answer("error", f"its words were {SPOILED} before it ran")
+        trained.answer = Answer("error", f"its words were {SPOILED} before it ran")
     elif not missing:
-        answer, merges = run_trainer(cell, block, session)
+        run_trainer(trained, session)
 
-    if answer.status == TIMEOUT and block.warm_up:
-        block = Block(0)  # it is not run again, so its record belongs to no warm-up
-    digest = None if merges is None else merges_sha256(merges)
-    return Trained(cell, block, started, answer, counted, merges, digest)
+    if trained.answer.status == TIMEOUT and block.warm_up:
+        trained.block = Block(0)  # it is not run again, so its record belongs to no warm-up
+    return trained
 
 
-def run_trainer(
-    cell: TrainCell, block: Block, session: Session
-) -> tuple[Answer, Sequence[Merge] | None]:
-    """Run a trainer under the cell's limits; its answer and its merges, None if it names none."""
+def run_trainer(trained: Trained, session: Session) -> None:
+    """Run a trainer under the cell's limits, and take its answer and its merges, if it names
+    any.
+    """
+    cell = trained.cell
     file, output = cell.reading.file, session.next_folder()
     run_job: Callable[..., Answer] = measure
     if session.settings.measure.kind == "instructions":
         from harness.measure.callgrind import measure_instructions  # late, as few runs count them
 
         run_job = measure_instructions
-    job = jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))
+    job = jobs.train_job(cell, session.words_folder(cell.reading))
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
-        options = side_options(cell, block, session)
+        options = side_options(trained, session)
         answer = run_job(job, output, cell.count.limits, on_progress, options)
     params = cell.variant.params
     answer.source_sha256 = session.imported.add(answer.imported, params, cell.side)
+    trained.answer = answer
     merges = jobs.read_merges(output, answer)
     shutil.rmtree(output)
 
@@ -160,20 +156,22 @@ def run_trainer(
         wrong = f"the words that it was given were {SPOILED} while it ran"
     if wrong is not None and answer.status in ("ok", TIMEOUT):
         answer.fail("rejected", wrong)
-        merges = None
-    return answer, merges
+    elif merges is not None:
+        trained.merges = merges
+        trained.merges_sha256 = merges_sha256(merges)
 
 
-def side_options(cell: TrainCell, block: Block, session: Session) -> ProcessOptions:
+def side_options(trained: Trained, session: Session) -> ProcessOptions:
     """How a process of one side of a comparison is run: both sides of a block have the same seed of
     hashes, and the same layout of memory if instructions are counted.
     """
-    if cell.side is None:
+    side, block = trained.cell.side, trained.block
+    if side is None:
         return ProcessOptions()
     seed = random.Random(f"{session.settings.seed} {block}").randrange(1, 1 << 32)
-    variables = {**dict(cell.side.variables), "PYTHONHASHSEED": str(seed)}
+    variables = {**dict(side.variables), "PYTHONHASHSEED": str(seed)}
     return ProcessOptions(
-        variables=variables, import_folders=cell.side.import_folders, layout=block.number
+        variables=variables, import_folders=side.import_folders, layout=block.number
     )
 
 
@@ -285,7 +283,7 @@ def words_of(cell: TrainCell, settings: Settings) -> tuple[WordCounts, Manifest]
     if cell.reading.words() is None:
         with temporary_folder() as folder:
             session = Session(settings, RunLog(None, now()), folder)
-            counted = count(cell.count, Block(0), Task(0, [cell]), session)
+            counted = run_counter(cell.count.label, cell.count, session)
         if counted.words is None:
             raise Refusal(f"{cell.count.label} failed: {counted.answer.reason}", UNMEASURED)
     return exchange.read_words(cell.reading.folder)
@@ -395,7 +393,7 @@ def profile(cell: TrainCell, session: Session, path: Path) -> str | None:
         return "an earlier command counted its words; set rerun=true"
     output = session.next_folder()
     statistics = path.with_name(f"{path.name}.prof").absolute()  # a name may have dots
-    job = jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))
+    job = jobs.train_job(cell, session.words_folder(cell.reading))
     answer = measure(replace(job, profile=str(statistics)), output, cell.count.limits)
     shutil.rmtree(output)
     if answer.status != "ok":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
-from harness.common.registry import CounterCard, VariantCard
+from harness.common.registry import CounterCard
 from harness.measure.machine import interpreter, python
 from harness.measure.process import Answer, measure
 from harness.proof import WRONG
@@ -39,12 +39,12 @@ def count_job(cell: CountCell, card: CounterCard) -> Job:
     return Job(COUNT, card.target, dict(card.params), cell.threads, corpus)
 
 
-def train_job(cell: TrainCell, variant: VariantCard, words: Path) -> Job:
+def train_job(cell: TrainCell, words: Path) -> Job:
     """The job of a process that trains: where the words with their counts are, and which merges are
     wanted.
     """
     return replace(
-        count_job(cell.count, variant),
+        count_job(cell.count, cell.variant),
         kind=TRAIN,
         interpreter=cell.interpreter,
         words=str(words),

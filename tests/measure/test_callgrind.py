@@ -96,7 +96,7 @@ def test_count_comes_out_the_same_again_with_merges_and_tallies_and_without_time
 def test_layouts_move_what_a_trainer_keeps_in_memory(tmp_path: Path) -> None:
     variant, words = unruly("steps_by_address"), tmp_path / "words"
     exchange.write_words(words, WordCounts.from_items([(b"hug", 10), (b"pug", 5), (b"hugs", 5)]))
-    job = train_job(cell_of(reading_of(tmp_path), variant, 2), variant, words)
+    job = train_job(cell_of(reading_of(tmp_path), variant, 2), words)
     counts = []
     for layout in (0, 1, MOST_LAYOUTS - 1):
         options = ProcessOptions(layout=layout)

@@ -283,7 +283,7 @@ def test_a_file_trainer_without_an_answer_has_no_time_of_a_counter(tmp_path: Pat
 def test_a_file_trainer_skips_a_table_of_words(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     table = replace(reading, file=replace(reading.file, table=True))
-    job = train_job(cell_of(table, BY_FILE, counter=GIVEN), BY_FILE, tmp_path / "words")
+    job = train_job(cell_of(table, BY_FILE, counter=GIVEN), tmp_path / "words")
     answer = measure(job, tmp_path / "output", WorkerLimits())
     reason = "it reads text, and there are only words with their counts here"
     assert (answer.status, answer.reason) == ("skipped", reason)
