@@ -308,8 +308,7 @@ def prove_merges(trained: Trained, session: Session) -> None:
 
     tie_break = TieBreak(ties) if (ties := trained.tie_break) is not None else None
     merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, excuse(cell))
-    work = cell.task_key, trained.merges_sha256, cell.num_merges
-    key = (*work, whole, tie_break, merges.by_design)
+    key = cell.task_key, trained.merges_sha256, whole, tie_break, merges.by_design
 
     if key not in session.judged:
         word_counts, tokens = session.words(cell.reading), None

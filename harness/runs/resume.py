@@ -241,7 +241,7 @@ class ImportedFiles:
         found = set()
         for path, whole_state in {**imported, **programs}.items():
             now, state = import_state(path), whole_state[:WITHOUT_LINKS]
-            if now is None and path not in self.states:
+            if not now and path not in self.states:
                 continue  # of a folder that was the process's own, and is gone with it
             if self.states.setdefault(path, state) != state or now != state:
                 raise file_changed(path)
@@ -287,6 +287,6 @@ def check_side(imported: Iterable[str], side: Side) -> None:
             raise WrongCode(f"{side.name} imported {path}, a file of the working tree; {advice}")
 
 
-def import_state(path: str) -> State | None:
-    state = file_state(path)
-    return None if state is None else state[:WITHOUT_LINKS]
+def import_state(path: str) -> State:
+    """The state of an imported file; empty if it is gone."""
+    return (file_state(path) or [])[:WITHOUT_LINKS]
