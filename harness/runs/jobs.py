@@ -243,18 +243,22 @@ def measurement_of(
         if each.cpu_wait_unknown is not None:
             figures.update(cpu_wait_unknown=each.cpu_wait_unknown, cpu_wait_seconds=None)
 
-    figures["seconds"] = seconds = dict(phases)
+    seconds = dict(phases)
     if answer.total is not None:
         total = sum_of(answers, "total") or 0.0
         seconds["other"] = total - sum(phases.values())
         if answer.status == "ok":
             seconds["total"] = total
 
-    figures["reason"] = without_paths(answer.reason, reading)
-    figures["stderr_tail"] = without_paths(answer.stderr_tail, reading)
-    return Measurement(
-        **UNNAMED, block=block.number, warm_up=block.warm_up, started=started, **figures
+    figures.update(
+        block=block.number,
+        warm_up=block.warm_up,
+        started=started,
+        seconds=seconds,
+        reason=without_paths(answer.reason, reading),
+        stderr_tail=without_paths(answer.stderr_tail, reading),
     )
+    return Measurement(**UNNAMED, **figures)
 
 
 def phase_seconds(answer: Answer, names: Sequence[str]) -> dict[str, float]:
