@@ -69,14 +69,14 @@ class Reading:
 
     def keep(self, counted: Path, manifest: Manifest) -> None:
         """Copy freshly counted words into the cache, unless it has the same."""
+
+        def copy(folder: Path) -> Manifest:
+            files.copy_tree(counted, folder)
+            return manifest
+
         cached = self.words()
         if cached is None or cached["sha256"] != manifest["sha256"]:
-            cache.put("counts", self.key, lambda folder: copied(counted, folder, manifest))
-
-
-def copied(counted: Path, folder: Path, manifest: Manifest) -> Manifest:
-    files.copy_tree(counted, folder)
-    return manifest
+            cache.put("counts", self.key, copy)
 
 
 @dataclass(frozen=True)
