@@ -178,10 +178,10 @@ class WatchedProcess:
                     child.pid for child in psutil.Process(self.guard.pid).children(recursive=True)
                 }
         if numbers:
-            known, self.members = {member.pid: member for member in self.members}, []
+            self.members = []
             for number in numbers:
                 with contextlib.suppress(psutil.Error):
-                    self.members.append(known.get(number) or psutil.Process(number))
+                    self.members.append(psutil.Process(number))
 
     def weigh(self, limit: int | None) -> bool:
         """Note the memory that the processes hold together; return whether that is over the limit.
@@ -208,13 +208,9 @@ class WatchedProcess:
     def cpu(self) -> Cpu:
         """Return what the process and all that it started have used, by the kernel's account."""
         self.find_members()
-        used = cpu_of(self.guard.pid, children_only=True)
-        total, system = used.total, used.system
-        for member in self.members:
-            used = cpu_of(member.pid)
-            total += used.total
-            system += used.system
-        return Cpu(total, system)
+        used = [cpu_of(self.guard.pid, children_only=True)]
+        used += [cpu_of(member.pid) for member in self.members]
+        return Cpu(*map(sum, zip(*used, strict=True)))
 
     def turns(self) -> Turns:
         """Return how the main thread of the process has shared the CPUs; its call runs
