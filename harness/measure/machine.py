@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import importlib.metadata
-import json
 import os
 import platform
 import re
@@ -27,6 +25,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal
 
 UNAVAILABLE = "unavailable"
@@ -97,7 +96,7 @@ def host(facts: dict[str, Any]) -> str:
         facts[name]
         for name in ("cpu", "cores", "cores_usable", "memory_bytes", "kernel", "architecture")
     ]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
+    return cache.key_of(*parts)[:8]
 
 
 def python() -> str:
@@ -243,8 +242,9 @@ def interference() -> Totals:
     """Return for how long something on the machine waited (PSI, `some`), and what the hypervisor
     gave to others.
     """
+    waited = re.search(r"^some .*total=(\d+)", content("proc/pressure/cpu"), re.MULTILINE)
     return {
-        "psi_cpu_seconds": cpu_pressure(),
+        "psi_cpu_seconds": int(waited[1]) / 1e6 if waited else None,
         "steal_seconds": getattr(psutil.cpu_times(), "steal", None),
     }
 
@@ -260,11 +260,6 @@ def interference_between(before: Totals, after: Totals) -> Totals:
         else None
         for name, later in after.items()
     }
-
-
-def cpu_pressure() -> float | None:
-    match = re.search(r"^some .*total=(\d+)", content("proc/pressure/cpu"), re.MULTILINE)
-    return int(match[1]) / 1e6 if match else None
 
 
 # Interpreters
