@@ -170,8 +170,8 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
         if answer.words_done is not None:
             answer.words = finish_words(folder / "words", answer.words_done)
             answer.sha256 = answer.words["seal"]
-    # msgspec's: ValueErrors
-    except (OSError, ValueError, TypeError, RecursionError, exchange.BrokenWords) as error:
+    # those of msgspec are ValueErrors, and those of words OSErrors
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         if isinstance(error, FileNotFoundError) and Path(error.filename).name == ANSWER:
             return None
         raise BrokenAnswer((isinstance(error, OSError) and error.strerror) or str(error)) from error
