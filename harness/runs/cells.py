@@ -88,7 +88,7 @@ class CountCell:
     threads: int
     limits: WorkerLimits
 
-    @functools.cached_property
+    @property
     def label(self) -> str:
         return f"counting {self.reading.file.name} ({self.counter.name})"
 
@@ -265,7 +265,7 @@ class Plan(NamedTuple):
     inputs: Sequence[Path] = ()
     """The files and whole folders of the user that it reads."""
     overrides: Sequence[str] = ()
-    """The command's overrides as typed; of a path only the last name."""
+    """The command's overrides as typed."""
 
     @property
     def cells(self) -> list[TrainCell]:

@@ -45,7 +45,7 @@ from harness.runs.compose import (
     dated,
     variants_of,
 )
-from harness.runs.overrides import LimitsConfig, Settings, redacted_override
+from harness.runs.overrides import LimitsConfig, Settings
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
@@ -74,7 +74,7 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str]) -> Plan:
         make_tasks(without_idle_threads(with_distinct_names(cells))),
         settings.pop(),
         tuple(dict.fromkeys(inputs)),
-        tuple(map(redacted_override, overrides)),
+        overrides,
     )
 
 

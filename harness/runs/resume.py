@@ -38,6 +38,7 @@ from harness.records.file import Record, RunLog
 from harness.records.lines import RecordFile, read_lines, unwritable
 from harness.records.schema import End, Line, Run
 from harness.runs.cells import Block, Plan, Side, TrainCell, blocks_of
+from harness.runs.overrides import redacted_override
 from harness.worker.exchange import file_state
 
 TIMEOUT = "timeout"  # the status of cells that were stopped at limits.wall
@@ -63,7 +64,8 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
         else:
             print_stderr(f"{started} cannot be resumed: its code was changed since; starting anew")
             lines = []
-    return RunLog(store, lines[0].run if lines else now, key, plan.overrides, lines)
+    overrides = list(map(redacted_override, plan.overrides))
+    return RunLog(store, lines[0].run if lines else now, key, overrides, lines)
 
 
 def unfinished(path: Path, plan: str) -> list[Line]:
