@@ -46,7 +46,7 @@ CONFIG, VERSION = "config", "1.3"
 WORD = re.compile(r"[\w.-]+")
 
 
-class Config(HarnessConfig, kw_only=True):
+class Config(HarnessConfig, frozen=True, kw_only=True):
     """One configuration as Hydra composed it, and the keys that the command line set."""
 
     keys: list[str]

@@ -195,6 +195,7 @@ def counted_cell(cell: CountCell, counted: Counted) -> Cell:
     """What the measurements of a counter share: how the corpus was read, and what it holds."""
     file, corpus, answer = cell.reading.file, cell.reading.corpus, counted.answer
     words = counted.words or {}
+    limits: Any = cell.limits._asdict()
     # a given table was not split by any pattern
     was_read = not file.table or file.of_text
     data = Data(
@@ -223,7 +224,7 @@ def counted_cell(cell: CountCell, counted: Counted) -> Cell:
         words_sha256=words.get("sha256"),
         source_sha256=answer.source_sha256,
         interpreter=python(),
-        limits=cell.limits._asdict(),
+        limits=limits,
     )
 
 

@@ -70,7 +70,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     concurrent: bool = False
 
 
-class HarnessConfig(Settings):
+class HarnessConfig(Settings, frozen=True):
     """Everything that `python -m harness` understands; conf/config.yaml has the defaults."""
 
     variant: OurVariantCard
