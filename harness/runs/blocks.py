@@ -391,9 +391,9 @@ def profile(cell: TrainCell, session: Session, path: Path) -> str | None:
     if session.words(cell.reading) is None:
         return "an earlier command counted its words; set rerun=true"
     output = session.next_folder()
-    statistics = path.with_name(f"{path.name}.prof").absolute()  # a name may have dots
+    statistics = path.with_name(f"{path.name}.prof")  # a name may have dots
     job = jobs.train_job(cell, session.words_folder(cell.reading))
-    answer = measure(replace(job, profile=str(statistics)), output, cell.count.limits)
+    answer = measure(replace(job, profile=str(statistics.absolute())), output, cell.count.limits)
     shutil.rmtree(output)
     if answer.status != "ok":
         statistics.unlink(missing_ok=True)
