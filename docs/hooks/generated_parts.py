@@ -6,6 +6,7 @@ pages current.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import inspect
@@ -25,7 +26,7 @@ from msgspec.structs import asdict
 
 from harness.__main__ import SHORT
 from harness.common import registry
-from harness.records.schema import KINDS
+from harness.records import schema
 from variants.contract import TieBreak
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -144,29 +145,46 @@ def help_of(module: str, *arguments: str) -> str:
 
 def record_keys() -> str:
     """Every kind of line with its keys, from the schema."""
-    _, definitions = msgspec.json.schema_components(KINDS, ref_template="{name}")
+    _, definitions = msgspec.json.schema_components(schema.KINDS, ref_template="{name}")
     parts = []
-    for kind in KINDS:
+    for kind in schema.KINDS:
         parts.append(f"### `{kind.__struct_config__.tag}`\n\n{inspect.getdoc(kind)}")
-        rows = list(keys_of(definitions[kind.__name__], definitions))
+        rows = list(keys_of(kind.__name__, definitions, meanings()))
         if rows:
             parts.append(table(("key", "type", "meaning"), rows))
     return "\n\n".join(parts)
 
 
-def keys_of(schema: Any, definitions: Any, above: str = "") -> Iterator[tuple[str, ...]]:
+def meanings() -> dict[tuple[str, str], str]:
+    """What each key means, by its class and its name: the docstring below it in the schema."""
+    found = {}
+    for kind in ast.parse(inspect.getsource(schema)).body:
+        if not isinstance(kind, ast.ClassDef):
+            continue
+        for key, below in itertools.pairwise(kind.body):
+            if isinstance(key, ast.AnnAssign) and isinstance(below, ast.Expr):
+                text = " ".join(ast.literal_eval(below.value).split()).removesuffix(".")
+                found[kind.name, ast.unparse(key.target)] = text[0].lower() + text[1:]
+    return found
+
+
+def keys_of(
+    kind: str, definitions: Any, meaning: Mapping[tuple[str, str], str], above: str = ""
+) -> Iterator[tuple[str, ...]]:
     """The keys of a line or of a mapping in it, each followed by those within it."""
-    for name, value in schema["properties"].items():
+    described = definitions[kind]
+    for name, value in described["properties"].items():
         if not above and name in ("kind", "run"):  # every line has them
             continue
         options = [option for option in value.get("anyOf", [value]) if option.get("type") != "null"]
-        inner = definitions.get(options[0].get("$ref"), options[0])
-        kind = inner.get("type") or " or ".join(code(str(each)) for each in inner.get("enum", ()))
-        if name in schema.get("required", ()):
-            kind += ", always"
-        yield code(above + name), kind, value.get("description", "")
+        of_key = options[0].get("$ref", "")
+        inner = definitions.get(of_key, options[0])
+        types = inner.get("type") or " or ".join(code(str(each)) for each in inner.get("enum", ()))
+        if name in described.get("required", ()):
+            types += ", always"
+        yield code(above + name), types, meaning[kind, name]
         if "properties" in inner:
-            yield from keys_of(inner, definitions, f"{above}{name}.")
+            yield from keys_of(of_key, definitions, meaning, f"{above}{name}.")
 
 
 def families() -> str:

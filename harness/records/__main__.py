@@ -23,14 +23,7 @@ from harness.common.escape import frame_to_csv
 from harness.common.files import check_output, output_file
 from harness.common.printing import print_stdout
 from harness.common.units import count_text, counted_text
-from harness.records.file import (
-    Joined,
-    joined_lines,
-    key_of_line,
-    read_records,
-    sound_lines,
-    unfinished_note,
-)
+from harness.records.file import Joined, files_read, key_of_line, read_records, unfinished_note
 from harness.records.lines import FILE_NAME, RecordFile, append_whole
 from harness.records.schema import Cell, Line, Proof, Run
 
@@ -39,6 +32,7 @@ if TYPE_CHECKING:
 
 DEFAULT_RESULTS = "results/local"
 FORMATS = (".parquet", ".csv", ".json")
+BELOW = "**/"  # of a folder all files of records in it
 
 
 def check_records(paths: Sequence[Path]) -> int:
@@ -46,20 +40,18 @@ def check_records(paths: Sequence[Path]) -> int:
 
     Of a file without a single sound line only the first is printed.
     """
-    files = record_files(paths)
+    files = files_read(paths, BELOW)
     seen = broken = 0
     details: list[str] = []
     for file in files:
-        joined, complaints, lines = Joined(), list[str](), 0
-        for position, _, line in joined_lines(file, joined):
-            lines += 1
-            if isinstance(line, str):
-                complaints.append(f"{position}: {line}")
-        seen += lines
+        joined = Joined()
+        lines = list(joined.read(file))
+        complaints = [f"{place}: {line}" for place, _, line in lines if isinstance(line, str)]
+        seen += len(lines)
         broken += len(complaints)
 
-        if 1 < lines == len(complaints):
-            complaints[1:] = [f"{file}: none of its {counted_text(lines, 'line')} is a record"]
+        if 1 < len(lines) == len(complaints):
+            complaints[1:] = [f"{file}: none of its {counted_text(len(lines), 'line')} is a record"]
         details += complaints
         details += [f"{file}: {unfinished_note(run)}" for run in joined.unfinished()]
 
@@ -79,17 +71,15 @@ def merge_files(paths: Sequence[Path], output: Path) -> int:
         )
 
     # One after another, so that each file's lines follow those that they belong to.
-    sources = [sound_lines(path, Joined()) for path in record_files(paths)]
+    sources = [Joined().read_sound(path) for path in files_read(paths, BELOW)]
     store = RecordFile(target.parent, target.name, "pass another file with --output")
     with store.locked() as file:
-        present, packed = Joined(), Path(f"{target}.gz")
-        sound_lines(target, present)
+        present, beside, packed = Joined(), Joined(), Path(f"{target}.gz")
+        present.read_sound(target)
         before = len(present.measured)
         if packed.exists():
-            beside = Joined()
-            sound_lines(packed, beside)
-            present.measurements |= beside.measurements
-            present.closed |= beside.closed
+            beside.read_sound(packed)
+            present.others |= beside.others
         added = [
             text.rstrip(b"\r\n") + b"\n" for lines in sources for text in lacking(lines, present)
         ]
@@ -111,14 +101,12 @@ def lacking(lines: Iterable[tuple[Line, bytes]], present: Joined) -> Iterator[by
         name = key_of_line(line)
         if isinstance(line, Run | Cell | Proof):
             shared[name] = line, text
-            continue
-        if line in present:
-            continue
-        needed = [shared[name[:length]] for length in (1, 2, 3) if name[:length] in shared]
-        for needed_line, needed_text in [*needed, (line, text)]:
-            if needed_line not in present:
-                present.join(needed_line)
-                yield needed_text
+        elif line not in present:
+            needed = [shared[name[:length]] for length in (1, 2, 3) if name[:length] in shared]
+            for needed_line, needed_text in [*needed, (line, text)]:
+                if needed_line not in present:
+                    present.join(needed_line)
+                    yield needed_text
 
 
 def export(paths: Sequence[Path], output: Path) -> int:
@@ -127,7 +115,7 @@ def export(paths: Sequence[Path], output: Path) -> int:
         raise Refusal(
             f"cannot tell a format from {output.name}; end it with one of {', '.join(FORMATS)}"
         )
-    files = record_files(paths)
+    files = files_read(paths, BELOW)
     check_output(output, files)
     records = read_records(files)
     if not records:
@@ -154,26 +142,14 @@ def frame_of_records(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     import pandas as pd  # late: it costs half a second
 
     frame = pd.json_normalize([dict(record) for record in records]).convert_dtypes()
-    names = list(map(str, frame))
     # A key that is null in one record and has parts in another is known by its parts.
-    frame = frame.drop(
-        columns=list({name.rpartition(".")[0] for name in names}.intersection(names))
-    )
+    outer = {str(name).rpartition(".")[0] for name in frame}
+    frame = frame.drop(columns=list(outer), errors="ignore")
     deep = frame.select_dtypes("object").map(
         lambda value: json.dumps(value, ensure_ascii=False), "ignore"
     )
     frame[deep.columns] = deep.astype("string")
     return frame
-
-
-def record_files(paths: Sequence[Path]) -> list[Path]:
-    """The files that `paths` mean, each once: of a folder all files of records below it."""
-    found: list[Path] = []
-    for path in paths:
-        found += (
-            (sorted(path.rglob(f"{FILE_NAME}*")) or [path / FILE_NAME]) if path.is_dir() else [path]
-        )
-    return list(dict.fromkeys(found))
 
 
 COMMANDS = {
@@ -203,20 +179,19 @@ def _parser() -> argparse.ArgumentParser:
         epilog="A folder means every records.jsonl (or .jsonl.gz) below it."
         "\n\nexit code: 0; 2 for a usage error; 22 if a line is broken (check) or there is nothing to read.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    paths: dict[str, Any] = {
-        "metavar": "FILE or FOLDER",
-        "nargs": "*",
-        "type": Path,
-        "default": [Path(DEFAULT_RESULTS)],
-        "help": f"records, or folders of them (default: {DEFAULT_RESULTS})",
-    }
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     for name, (run, about, written) in COMMANDS.items():
-        description = f"{about[0].upper()}{about[1:]}."
-        command = commands.add_parser(name, help=about, description=description)
+        command = commands.add_parser(name, help=about, description=f"{about.capitalize()}.")
         command.set_defaults(run=run)
-        command.add_argument("paths", **paths)
+        command.add_argument(
+            "paths",
+            metavar="FILE or FOLDER",
+            nargs="*",
+            type=Path,
+            default=[Path(DEFAULT_RESULTS)],
+            help=f"records, or folders of them (default: {DEFAULT_RESULTS})",
+        )
         if written:
             command.add_argument(
                 "-o", "--output", metavar="FILE", type=Path, required=True, help=written
@@ -227,7 +202,6 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     arguments = vars(_parser().parse_args(argv))
-    del arguments["command"]
     run = arguments.pop("run")
     return exit_code_of(lambda: int(run(**arguments)))
 

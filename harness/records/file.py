@@ -31,13 +31,11 @@ from harness.records.schema import (
     End,
     Line,
     Measurement,
-    Note,
     Proof,
     Run,
     StoredIdentity,
     WholeBlock,
 )
-from variants.contract import COUNTING_PHASES
 
 MOST_REPORTED = 2
 
@@ -95,9 +93,9 @@ class Record(Mapping[str, Any]):
         fields["run_id"] = fields.pop("run")
         fields["cell"] = fields.pop("role")
         fields["data"] = msgspec.to_builtins(self.cell.data)
-        fields["identity"] = None if self.identity is None else asdict(self.identity)
-        fields["tokens"] = None if self.proof is None else self.proof.tokens
-        fields["seconds"] = {**_SECONDS[self.cell.role], **self.measurement.seconds}
+        fields["identity"] = self.identity and asdict(self.identity)
+        fields["tokens"] = self.proof and self.proof.tokens
+        fields["seconds"] = {**_SECONDS, **self.measurement.seconds}
         if self.block_whole is not None:
             fields["block_whole"] = self.block_whole
         if self.unfinished:
@@ -123,47 +121,24 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
     records: list[Record] = []
     for file in files_read(paths):
         joined = Joined()
-        sound_lines(file, joined)
+        joined.read_sound(file)
         unfinished = joined.unfinished()
         for record in joined.records():
             records.append(replace(record, unfinished=record.run.run in unfinished))
     return records
 
 
-def files_read(paths: Iterable[Path | str]) -> list[Path]:
-    """These files, and the files of records in these folders."""
+def files_read(paths: Iterable[Path | str], below: str = "") -> list[Path]:
+    """These files, and the files of records in these folders, each once; with `**/` also those in
+    folders below them.
+    """
     files: list[Path] = []
     for path in map(Path, paths):
-        names = [path / name for name in (PACKED, FILE_NAME) if (path / name).exists()]
-        files += (names or [path / FILE_NAME]) if path.is_dir() else [path]
-    return files
-
-
-def joined_lines(path: Path, joined: Joined) -> Iterator[tuple[str, bytes, Line | str]]:
-    """Join the lines of a file; yield each with its place and its text, or with what is wrong."""
-    for number, text in read_texts(path):
-        line = decoded_line(text)
-        complaint = line if isinstance(line, str) else joined.join(line)
-        yield f"{path}, line {number}", text, complaint or line
-
-
-def sound_lines(path: Path, joined: Joined) -> list[tuple[Line, bytes]]:
-    """Join the lines of a file and return them, each with its text; broken ones are skipped, and
-    the first of them reported.
-    """
-    sound, broken = list[tuple[Line, bytes]](), list[str]()
-    for position, text, line in joined_lines(path, joined):
-        if isinstance(line, str):
-            broken.append(f"{position}: skipped, {line}")
-        else:
-            sound.append((line, text))
-
-    if (rest := len(broken) - MOST_REPORTED) > 0:
-        more = f"{path}: skipped {counted_text(rest, 'more line')}; python -m harness.records check names each"
-        broken[MOST_REPORTED:] = [more]
-    for sentence in broken:
-        print_stderr(sentence)
-    return sound
+        inside: list[Path] = []
+        for name in (PACKED, FILE_NAME):
+            inside += sorted(path.glob(below + name))
+        files += (inside or [path / FILE_NAME]) if path.is_dir() else [path]
+    return list(dict.fromkeys(files))
 
 
 def unfinished_note(run: str) -> str:
@@ -176,48 +151,71 @@ class Joined:
 
     def __init__(self) -> None:
         self.measured: list[Record] = []
-        self.measurements: set[bytes] = set()
-        """The lines that `measured` are made of."""
         self.shared: dict[tuple[Any, ...], Line] = {}
         """The runs, cells and proofs by what names each."""
-        self.closed: dict[Line, None] = {}
-        """The blocks that one attempt measured whole, the ends of runs, and notes."""
+        self.others: dict[bytes, Line] = {}
+        """Every other line by its text: measurements, the blocks that one attempt measured whole,
+        the ends of runs, and notes.
+        """
 
     def __contains__(self, line: Line) -> bool:
         """Return whether joining this line would change nothing."""
-        if isinstance(line, Measurement):
-            return msgspec.json.encode(line) in self.measurements
-        if isinstance(line, WholeBlock | Note | End):
-            return line in self.closed
-        return self.shared.get(key_of_line(line)) == line
+        if isinstance(line, Run | Cell | Proof):
+            return self.shared.get(key_of_line(line)) == line
+        return msgspec.json.encode(line) in self.others
 
     def join(self, line: Line) -> str | None:
         """Join a line; returns what is wrong with one that lacks another, or is there already."""
-        if isinstance(line, Measurement):
-            return self._measurement(line)
-        if isinstance(line, WholeBlock | Note | End):
-            self.closed[line] = None
-        else:
+        if isinstance(line, Run | Cell | Proof):
             self.shared[key_of_line(line)] = line
+            return None
+
+        if isinstance(line, Measurement):
+            name = key_of_line(line)
+            run, cell, proof = (self.shared.get(name[:length]) for length in (1, 2, 3))
+            if not isinstance(run, Run) or not isinstance(cell, Cell):
+                missing = "run" if run is None else f"cell {line.cell}"
+                return f"its {missing} has no line before it"
+            if line in self:
+                return "an earlier line is the same measurement; python -m harness.records merge copies each once"
+            proof = proof if isinstance(proof, Proof) else None
+            self.measured.append(Record(run, cell, line, proof))
+
+        self.others[msgspec.json.encode(line)] = line
         return None
 
-    def _measurement(self, line: Measurement) -> str | None:
-        name = key_of_line(line)
-        run, cell, proof = (self.shared.get(name[:length]) for length in (1, 2, 3))
-        if not isinstance(run, Run) or not isinstance(cell, Cell):
-            missing = "run" if run is None else f"cell {line.cell}"
-            return f"its {missing} has no line before it"
-        if line in self:
-            return "an earlier line is the same measurement; python -m harness.records merge copies each once"
-        self.measurements.add(msgspec.json.encode(line))
-        proof = proof if isinstance(proof, Proof) else None
-        self.measured.append(Record(run, cell, line, proof))
-        return None
+    def read(self, path: Path) -> Iterator[tuple[str, bytes, Line | str]]:
+        """Join the lines of a file; yield each with its place and its text, or with what is wrong.
+
+        Raises Refusal if the file cannot be read.
+        """
+        for number, text in read_texts(path):
+            line = decoded_line(text)
+            complaint = line if isinstance(line, str) else self.join(line)
+            yield f"{path}, line {number}", text, complaint or line
+
+    def read_sound(self, path: Path) -> list[tuple[Line, bytes]]:
+        """Join the lines of a file and return them, each with its text; broken ones are skipped,
+        and the first of them reported.
+        """
+        sound, broken = list[tuple[Line, bytes]](), 0
+        for position, text, line in self.read(path):
+            if not isinstance(line, str):
+                sound.append((line, text))
+                continue
+            broken += 1
+            if broken <= MOST_REPORTED:
+                print_stderr(f"{position}: skipped, {line}")
+
+        if broken > MOST_REPORTED:
+            rest = counted_text(broken - MOST_REPORTED, "more line")
+            print_stderr(f"{path}: skipped {rest}; python -m harness.records check names each")
+        return sound
 
     def unfinished(self) -> list[str]:
         """The runs that have no end."""
         runs = [line.run for line in self.shared.values() if isinstance(line, Run)]
-        return [run for run in runs if End(run=run) not in self.closed]
+        return [run for run in runs if End(run=run) not in self]
 
     def records(self, task: int | None = None) -> list[Record]:
         """The records, or those of one task: counters first, then trainers block by block in the
@@ -226,32 +224,31 @@ class Joined:
         Each says whether its block was measured whole.
         """
         chosen = []
-        runs: dict[str, int] = {}
         for record in self.measured:
             if task in (None, record.cell.task):
-                whole = self._block_of(record) in self.closed
-                chosen.append(replace(record, block_whole=whole))
-                runs.setdefault(record.run.run, len(runs))
-
-        def order(record: Record) -> tuple[Any, ...]:
-            measured = record.measurement
-            block = (not measured.warm_up, measured.block, record.cell.place)
-            return runs[record.run.run], record.cell.task, block if record.trains else ()
-
-        return sorted(chosen, key=order)
-
-    def _block_of(self, record: Record) -> WholeBlock:
-        """The line that closes its block."""
-        measured = record.measurement
-        names = ("run", "block", "warm_up", "attempt")
-        shared = {name: getattr(measured, name) for name in names}
-        return WholeBlock(task=record.cell.task, **shared)
+                chosen.append(replace(record, block_whole=block_of(record) in self))
+        return sorted(chosen, key=order_of)
 
 
-_SECONDS: dict[str, dict[str, float | None]] = {
-    "count": dict.fromkeys((*COUNTING_PHASES, "other", "total")),
-    "train": dict.fromkeys(name for name in (*PHASES, "total") if name != "copy"),
-}
+def order_of(record: Record) -> tuple[Any, ...]:
+    measured = record.measurement
+    block = (not measured.warm_up, measured.block, record.cell.place)
+    return record.run.run, record.cell.task, block if record.trains else ()
+
+
+def block_of(record: Record) -> WholeBlock:
+    """The line that closes the block of a record."""
+    measured = record.measurement
+    return WholeBlock(
+        run=measured.run,
+        task=record.cell.task,
+        block=measured.block,
+        warm_up=measured.warm_up,
+        attempt=measured.attempt,
+    )
+
+
+_SECONDS: dict[str, float | None] = dict.fromkeys((*PHASES, "total"))
 """What the seconds of a record hold at least; null was not measured."""
 
 
@@ -301,8 +298,14 @@ class RunLog(Joined):
 
         A measurement that does not fit the schema becomes one of an error, without figures.
         """
+        closing: list[Line] = []
+        if closes is not None:
+            number, warm_up = closes
+            shared: Any = {"run": self.run.run, "task": cell.task, "attempt": self.attempt}
+            closing.append(WholeBlock(block=number, warm_up=warm_up, **shared))
+
         try:
-            lines = self._joined(cell, measurement, proof)  # shown even if the disk is full
+            self.append(*self._named(cell, measurement, proof), *closing)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             failed = Measurement(
                 run=measurement.run,
@@ -313,44 +316,31 @@ class RunLog(Joined):
                 status="error",
                 reason=f"its figures are invalid: {complaint_of(error)}",
             )
-            lines = self._joined(structs.replace(cell, feeding=None), failed, None)
+            unfed = structs.replace(cell, feeding=None)
+            self.append(*self._named(unfed, failed), *closing)
 
-        if closes is not None:
-            number, warm_up = closes
-            shared: Any = {"run": self.run.run, "task": cell.task, "attempt": self.attempt}
-            block = WholeBlock(block=number, warm_up=warm_up, **shared)
-            self.join(block)
-            lines.append(block)
-        if self.store is not None:
-            self.store.append_lines(lines)
+    def _named(
+        self, cell: Cell, measurement: Measurement, proof: Proof | None = None
+    ) -> list[Line]:
+        """These lines with run and cell named in them; an equal cell keeps its number."""
+        cell = checked(structs.replace(cell, run=self.run.run))
+        cells = [line for line in self.shared.values() if isinstance(line, Cell)]
+        same = [known for known in cells if structs.replace(cell, cell=known.cell) == known]
+        number = same[0].cell if same else len(cells)
 
-    def _joined_fresh(self, *lines: Line) -> list[Line]:
-        """Join the run and these lines, all or none; returns those that are not there yet."""
+        names = {"run": self.run.run, "cell": number}
+        lines: list[Line] = [structs.replace(cell, cell=number)]
+        if proof is not None:
+            lines.append(structs.replace(proof, **names))
+        return [*lines, structs.replace(measurement, **names, attempt=self.attempt)]
+
+    def append(self, *lines: Line) -> None:
+        """Put the run and these lines on disk, all or none, unless they are there; they are
+        remembered even if the disk is full.
+        """
         fresh = [line for line in map(checked, (self.run, *lines)) if line not in self]
         for line in fresh:
             self.join(line)
-        return fresh
-
-    def _joined(self, cell: Cell, measurement: Measurement, proof: Proof | None) -> list[Line]:
-        """The same, with run and cell named in them."""
-        cell = self._numbered(checked(structs.replace(cell, run=self.run.run)))
-        names = {"run": self.run.run, "cell": cell.cell}
-        lines: list[Line] = [cell, structs.replace(measurement, **names, attempt=self.attempt)]
-        if proof is not None:
-            lines.insert(1, structs.replace(proof, **names))
-        return self._joined_fresh(*lines)
-
-    def _numbered(self, cell: Cell) -> Cell:
-        """The cell with the number of the same cell, or with the next one."""
-        cells = [line for line in self.shared.values() if isinstance(line, Cell)]
-        for known in cells:
-            if structs.replace(cell, cell=known.cell) == known:
-                return known
-        return structs.replace(cell, cell=len(cells))
-
-    def append(self, *lines: Line) -> None:
-        """Put the run and these lines on disk, unless they are there."""
-        fresh = self._joined_fresh(*lines)
         if self.store is not None:
             self.store.append_lines(fresh)
 

@@ -99,38 +99,32 @@ def checked(line: KindOfLine) -> KindOfLine:
 
     Raises msgspec.ValidationError or UnicodeEncodeError if it does not fit the schema.
     """
-    text = msgspec.json.encode(_clean(msgspec.to_builtins(line), as_given=False))
+    text = msgspec.json.encode(_clean(msgspec.to_builtins(line)))
     return msgspec.json.decode(text, type=type(line))
 
 
-def _clean(value: Any, as_given: bool) -> Any:
+def _clean(value: Any, as_given: bool = False) -> Any:
     """The value in valid UTF-8; unless `as_given` without null, and with rounded floats."""
     if isinstance(value, str):
-        return value if value.isascii() else well_formed(value)
-    if isinstance(value, dict):
-        return {
-            name: _clean(inner, as_given or name in _AS_GIVEN)
-            for name, inner in value.items()
-            if as_given or inner is not None
-        }
+        return well_formed(value)
     if isinstance(value, float) and not as_given:
         return round(value, _DECIMALS)
-    return (
-        [_clean(inner, as_given) for inner in value] if isinstance(value, list | tuple) else value
-    )
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
-    """The lines of a file that are not blank by their number; of a broken line, what is wrong.
-
-    Raises Refusal if the file cannot be read.
-    """
-    for number, text in read_texts(path):
-        yield number, decoded_line(text)
+    if isinstance(value, list):
+        return [_clean(inner, as_given) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _clean(inner, as_given or name in _AS_GIVEN)
+        for name, inner in value.items()
+        if as_given or inner is not None
+    }
 
 
 def read_texts(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The same lines as they are in the file."""
+    """The lines of a file that are not blank by their number.
+
+    Raises Refusal if the file cannot be read.
+    """
     try:
         readable(path)
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:

@@ -34,8 +34,8 @@ from harness.common.files import open_appending
 from harness.common.printing import print_stderr
 from harness.measure.process import PACKAGES
 from harness.measure.quiet import lock
-from harness.records.file import Record, RunLog
-from harness.records.lines import RecordFile, read_lines, unwritable
+from harness.records.file import Joined, Record, RunLog
+from harness.records.lines import RecordFile, unwritable
 from harness.records.schema import End, Line, Run
 from harness.runs.cells import Block, Plan, Side, TrainCell, blocks_of
 from harness.runs.overrides import redacted_override
@@ -71,7 +71,7 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
 def unfinished(path: Path, plan: str) -> list[Line]:
     """The lines of the run of a plan that was started last, if it has no end."""
     runs: dict[str, list[Line]] = {}
-    for _, line in read_lines(path):
+    for _, _, line in Joined().read(path):
         if isinstance(line, Run) and line.plan == plan:
             runs.setdefault(line.run, [])
         if not isinstance(line, str) and line.run in runs:

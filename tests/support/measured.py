@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import tomllib
 
-from harness.records.file import Record, RunLog
-from harness.records.lines import RecordFile, read_lines
+from harness.records.file import Joined, Record, RunLog
+from harness.records.lines import RecordFile
 from harness.records.schema import SCHEMA, Cell, End, Line, Measurement, Proof, Run
 
 RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
@@ -116,7 +116,7 @@ def records_of(described: Iterable[Mapping[str, Any]]) -> list[Record]:
 
 def append(store: RecordFile, records: Iterable[Record]) -> None:
     """Append records as lines; lines that the file has already are not repeated."""
-    lines = [line for _, line in read_lines(store.path) if not isinstance(line, str)]
+    lines = [line for line, _ in Joined().read_sound(store.path)]
     for record in records:
         log = RunLog(store, record.run.run, lines=lines)
         log.run, log.attempt = record.run, record.measurement.attempt
