@@ -57,16 +57,14 @@ def resolution() -> str:
         records = run(*USUAL, repeat=2 * PAIRS, results=folder)
 
     name, data = records[0].cell.variant, records[0].cell.data.name
+    samples = []
     for record in records:
-        if record.status != "ok":
+        sample = record.sample
+        if record.status != "ok" or sample is None:
             failed = f"{record.status}: {record.measurement.reason}"
             raise Refusal(f"{name} could not be compared with itself ({failed})", UNMEASURED)
+        samples.append(sample._replace(block=sample.block // 2))
 
-    samples = [
-        sample._replace(block=sample.block // 2)
-        for sample in (record.sample for record in records)
-        if sample is not None
-    ]
     milliseconds = 1000 * statistics.median(sample.wall_seconds for sample in samples)
     compared = compare(samples[::2], samples[1::2])
     text = f"A/A run: {name} against itself on {data}, {PAIRS} pairs of {milliseconds:.0f} ms:"
