@@ -15,9 +15,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +35,7 @@ from harness.gate.card import DEFAULT_CARD, TIERS, GateCard, card_paths, merged_
 from harness.gate.evidence import ALL, Evidence, note
 from harness.gate.judge import TREATED, judge
 from harness.gate.observe import Compared, observe_tiers
-from harness.gate.show import WIDTH, as_json, junit, lines, summary_of, wrapped
+from harness.gate.show import as_json, junit, lines, summary_of
 from harness.measure.process import PACKAGES
 from harness.records.file import files_read
 from harness.records.schema import GateQuestion
@@ -76,9 +75,8 @@ def judge_change(options: argparse.Namespace) -> int:
         write_output(options.output / store.VERDICT, content.encode())
         write_output(options.output / store.SUMMARY, summary_of(verdict, evidence).encode())
 
-    text = [*lines(verdict), *next_step(options)]
-    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
-    print_stdout(junit(verdict) if options.format == "junit" else wrapped(text, width))
+    text = "\n".join([*lines(verdict), *next_step(options)])
+    print_stdout(junit(verdict) if options.format == "junit" else text)
     return code
 
 
@@ -121,25 +119,33 @@ def measured(options: argparse.Namespace) -> Evidence:
     """Measure every tier. The base is made before anything of head runs, in a place that head is
     not given.
     """
-    card = requested_card(options)
+    tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
+    overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
+    card = read_gate_card(options.card, overrides)
     variants = requested_variants(options, card)
     against = against_of(options, variants)
     targets = [variant.target for variant in (*variants, against) if variant]
-    base_tiers = [tier for tier in card.tiers if tier != "identity"]
-    comparing = base_tiers and not options.no_base and not options.accept
 
     with temporary_folder() as folder:
         head = side_of("head", "the working tree", located_here(targets), folder)
-        made = base_for(options, card, head, targets) if comparing else contextlib.nullcontext()
         try:
-            with made as base:
+            with contextlib.ExitStack() as opened:
+                base = None
+                if card.compared_tiers and options.against_variant:
+                    described = f"the variant {options.against_variant}"
+                    base = replace(head, name="base", described=described)
+                elif card.compared_tiers and not (options.no_base or options.accept):
+                    made = base_side(targets, options.against, card.build, options.output)
+                    base = opened.enter_context(made)
+
                 question = question_of(options, card, variants, head, base)
                 log = store.new_log(options.output, now(), question)
                 if options.no_base:
                     why = "nothing was compared: no base, because of --no-base"
-                    note(log, base_tiers, ALL, "absent", why)
+                    note(log, card.compared_tiers, ALL, "absent", why)
                 comparisons = [compared_with(base, head, one, against) for one in variants]
                 observe_tiers(card, log, folder, comparisons)
+
                 if options.accept:
                     store.accept(store.ACCEPTED, log.records())
                     reason = f"the counts of work are in {store.ACCEPTED}"
@@ -147,16 +153,7 @@ def measured(options: argparse.Namespace) -> Evidence:
         except WrongCode as error:
             note(log, card.tiers, ALL, "unmeasured", f"the results are not trusted: {error}")
         log.finish()
-
-    evidence = store.evidence_of(log)
-    assert evidence is not None, "the log of a gate has its run"
-    return evidence
-
-
-def requested_card(options: argparse.Namespace) -> GateCard:
-    tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
-    overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
-    return read_gate_card(options.card, overrides)
+    return store.read_evidence(options.output)
 
 
 def requested_variants(options: argparse.Namespace, card: GateCard) -> list[VariantCard]:
@@ -168,10 +165,7 @@ def requested_variants(options: argparse.Namespace, card: GateCard) -> list[Vari
             "this folder is not a checkout of bpe-harness; name your trainer: "
             "python -m harness.gate my_package.my_module:train"
         )
-    variants = registry.select(options.targets or card.variants)
-    if not variants:
-        raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
-    return variants
+    return registry.select(options.targets or card.variants)
 
 
 def against_of(options: argparse.Namespace, variants: Sequence[VariantCard]) -> VariantCard | None:
@@ -186,21 +180,6 @@ def against_of(options: argparse.Namespace, variants: Sequence[VariantCard]) -> 
     return VariantCard(target, target, "named by its target", tags=(EXTERNAL,))
 
 
-@contextlib.contextmanager
-def base_for(
-    options: argparse.Namespace, card: GateCard, head: Side, targets: Sequence[str]
-) -> Iterator[Side]:
-    """Yield the base: another variant in the same code, or the code of a commit."""
-    if options.against_variant:
-        yield replace(head, name="base", described=f"the variant {options.against_variant}")
-        return
-    with (
-        temporary_folder() as folder,
-        base_side(targets, options.against, card.build, folder, options.output) as base,
-    ):
-        yield base
-
-
 def question_of(
     options: argparse.Namespace,
     card: GateCard,
@@ -210,19 +189,17 @@ def question_of(
 ) -> GateQuestion:
     """What the gate asks: its card, and what is accepted."""
     question: GateQuestion = {"card": msgspec.to_builtins(card), "head": head.described}
-    accepted = store.read_accepted(store.ACCEPTED)
-    names = {variant.name for variant in variants}
+    accepted = store.read_accepted(store.ACCEPTED, base.commit if base else "")
     if accepted.counts:
-        counts = {name: stored for name, stored in accepted.counts.items() if name in names}
-        question["snapshot"] = counts
+        names = [variant.name for variant in variants]
+        question["snapshot"] = {name: accepted.counts.get(name, {}) for name in names}
     if base is None:
         return question
 
     question["base"] = base.described
     if base.commit:
         question["commit"] = base.commit
-        changes = [change for of, change in accepted.changes if base.commit.startswith(of)]
-        question["accepted"] = changes
+        question["accepted"] = accepted.changes
         paths = card_paths(options.card)
         question["card_change"] = changed_lines(Path(base.forbidden), base.commit, paths)
     return question
@@ -234,19 +211,18 @@ def compared_with(
     """Return what a variant is compared with: another one, or itself with the parameters that
     base's checkout has.
     """
-    name, before = variant.name, variant
     if against is not None:
-        name, before = f"{name} against {against.name}", against
-    elif base is not None:
-        for folder in base.import_folders:
-            before = registry.variant_at(Path(folder, "conf"), name) or before
-    return Compared(name, base, before, head, variant)
+        return Compared(f"{variant.name} against {against.name}", base, against, head, variant)
+    before = variant
+    for folder in base.import_folders if base else ():
+        before = registry.variant_at(Path(folder, "conf"), variant.name) or before
+    return Compared(variant.name, base, before, head, variant)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m harness.gate",
-        description=(__doc__ or "").partition("\n")[0].partition(": ")[2].capitalize(),
+        description="Check a change for wrong merges, more work, slower runs or more memory.",
         epilog="examples:\n" + (__doc__ or "").partition("\n\n")[2] + "\n" + EXIT_CODES,
     )
     add = parser.add_argument
@@ -297,7 +273,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--treat-inconclusive",
         default="neutral",
-        choices=list(TREATED),
+        choices=TREATED,
         help="as 0, 20 or 23 (default: %(default)s)",
     )
     add(

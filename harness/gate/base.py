@@ -17,14 +17,17 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import temporary_folder
 from harness.common.progress import bar
 from harness.common.targets import may_define
+from harness.common.units import one_line
 from harness.measure.machine import git
 from harness.measure.process import PACKAGES
 from harness.runs.cells import Side
@@ -38,13 +41,12 @@ MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 UNSHALLOW = "git fetch --unshallow"
 DOCUMENTS = (".md", ".rst", "results/accepted.txt")
 BUILD_FILES = ("setup.py", "pyproject.toml")
+COMPILED = tuple(EXTENSION_SUFFIXES)
 RUN = re.compile(r"^\s*(?:from|import)\b[^(\n]*(?:\([^)]*\))?|\w+\.py\b", re.MULTILINE)
 """What a Python file imports, and the scripts that it names."""
 
 
-def side_of(
-    name: str, described: str, links: Mapping[str, Path], folder: Path, checkout: Path | None = None
-) -> Side:
+def side_of(name: str, described: str, links: Mapping[str, Path], folder: Path) -> Side:
     """Return a side with links to these packages, to ours unless they are among them, and to what
     lies beside these.
     """
@@ -55,12 +57,13 @@ def side_of(
         suffix = "" if path.is_dir() else "".join(path.suffixes)
         (folder / f"{package}{suffix}").symlink_to(path)
     import_folders = (str(folder), *dict.fromkeys(str(path.parent) for path in links.values()))
-    # Nothing may be written into a checkout, not even what Python compiles; that was compiled when
-    # it was made.
-    prefix = "" if checkout else str(folder.with_name("compiled"))
+
+    # Nothing may be written into the checkout of the base, not even what Python compiles; that was
+    # compiled when it was made.
+    is_base = name == "base"
     variables = (
-        ("PYTHONPYCACHEPREFIX", prefix),
-        ("PYTHONDONTWRITEBYTECODE", "1" if checkout else ""),
+        ("PYTHONPYCACHEPREFIX", "" if is_base else str(folder.with_name("compiled"))),
+        ("PYTHONDONTWRITEBYTECODE", "1" if is_base else ""),
     )
     return Side(name, described, import_folders, variables)
 
@@ -70,15 +73,10 @@ def side_of(
 
 def located(module: str, folders: Sequence[str]) -> ModuleSpec | None:
     """Return where a module is, found package by package, so none of them is run for it."""
-    spec, name = None, ""
-    places: Sequence[str] | None = folders
-    for part in module.split("."):
-        name = f"{name}.{part}".lstrip(".")
-        spec = None if places is None else PathFinder.find_spec(name, list(places))
-        if spec is None:
-            return None
-        places = spec.submodule_search_locations
-    return spec
+    if parent := module.rpartition(".")[0]:
+        package = located(parent, folders)
+        folders = (package and package.submodule_search_locations) or []
+    return PathFinder.find_spec(module, list(folders))
 
 
 def path_of(spec: ModuleSpec) -> Path:
@@ -129,7 +127,7 @@ def has_trainer(side: Side, target: str) -> bool:
 
 @contextlib.contextmanager
 def base_side(
-    targets: Sequence[str], against: str | None, build: str, folder: Path, output: Path
+    targets: Sequence[str], against: str | None, build: str, output: Path
 ) -> Iterator[Side]:
     """Yield the targets' code where the working tree departs from the base; `output` is where the
     gate itself writes.
@@ -141,33 +139,39 @@ def base_side(
     root = repository_of(packages)
     packages = {**packages_beside(root), **packages}
     commit, described = departure(root, against)
-    checkout = folder / "checkout"
-    git(root, "worktree", "prune")  # a gate that was killed left an entry
-    git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
 
-    try:
-        changed = tuple(changed_files(root, commit, output))
-        provide_compiled(root, checkout, changed, build, list(packages.values()))
-        folders = [str((checkout / path.relative_to(root)).parent) for path in packages.values()]
-        links = {}
-        for package in sorted({*packages, *packages_of(targets)}):  # a change may rename them
-            spec = located(package, folders)
-            if spec is not None:
-                links[package] = path_of(spec)
-        # What does not parse fails at its import and not here.
-        compile_all = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
-        subprocess.run(compile_all, capture_output=True, check=False)
-        side = side_of("base", described, links, folder, checkout)
-        before = file_states(folder)
-        yield replace(side, commit=commit, forbidden=str(root), changed=changed)
+    with temporary_folder() as folder:
+        checkout = folder / "checkout"
+        git(root, "worktree", "prune")  # a gate that was killed left an entry
+        git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
+        try:
+            changed = tuple(changed_files(root, commit, output))
+            provide_compiled(root, checkout, changed, build, list(packages.values()))
 
-        altered = dict(before.items() ^ file_states(folder).items())
-        if altered:
-            names = ", ".join(sorted(altered)[:3])
-            raise WrongCode(f"{names}, of the base, changed while head ran; read what head does")
-    finally:
-        with contextlib.suppress(Refusal):
-            git(root, "worktree", "remove", "--force", str(checkout))
+            folders = [
+                str((checkout / path.relative_to(root)).parent) for path in packages.values()
+            ]
+            links = {}
+            for package in sorted({*packages, *packages_of(targets)}):  # a change may rename them
+                spec = located(package, folders)
+                if spec is not None:
+                    links[package] = path_of(spec)
+            # What does not parse fails at its import and not here.
+            command = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
+            subprocess.run(command, capture_output=True, check=False)
+
+            side = side_of("base", described, links, folder)
+            before = file_states(folder)
+            yield replace(side, commit=commit, forbidden=str(root), changed=changed)
+            altered = dict(before.items() ^ file_states(folder).items())
+            if altered:
+                names = ", ".join(sorted(altered)[:3])
+                raise WrongCode(
+                    f"{names}, of the base, changed while head ran; read what head does"
+                )
+        finally:
+            with contextlib.suppress(Refusal):
+                git(root, "worktree", "remove", "--force", str(checkout))
 
 
 def file_states(top: Path) -> dict[str, int]:
@@ -193,9 +197,8 @@ def changed_lines(root: Path, commit: str, paths: Sequence[Path]) -> str:
     added.
     """
     ours = [str(path.resolve()) for path in paths if path.resolve().is_relative_to(root)]
-    lines = git(root, "diff", "-U0", commit, "--", *ours).splitlines() if ours else []
-    changed = [line for line in lines if re.match(r"[-+](?!--|\+\+)", line)]
-    return " ".join(" ".join(changed).split())
+    diff = git(root, "diff", "-U0", commit, "--", *ours) if ours else ""
+    return one_line(" ".join(re.findall(r"(?m)^[-+](?!--|\+\+).*", diff)))
 
 
 def repository_of(packages: Mapping[str, Path]) -> Path:
@@ -254,7 +257,7 @@ def provide_compiled(
     file but plain Python of the packages, which no build reads, may have changed them.
     """
     files = [file for path in packages for file in (path, *path.rglob("*"))]
-    modules = [file for file in files if file.name.endswith(tuple(EXTENSION_SUFFIXES))]
+    modules = [file for file in files if file.name.endswith(COMPILED)]
     for module in modules:
         source = module.with_name(module.name.partition(".")[0] + ".pyx")
         if source.is_file() and source.stat().st_mtime > module.stat().st_mtime:
@@ -262,11 +265,10 @@ def provide_compiled(
                 f"{source.name} is newer than its compiled module; run pip install -e .", UNMEASURED
             )
 
-    projects = sorted({project_of(root, module) for module in modules})
-    plain = {file for file in files if file.suffix == ".py"} - read_by_build(root, projects)
-    if modules and not {root / name for name in changed} <= {*plain, *modules}:
-        for project in projects:
-            build_base(checkout / project.relative_to(root), build)
+    plain = {file for file in files if file.name.endswith((".py", *COMPILED))}
+    plain -= read_by_build(root)
+    if modules and not plain.issuperset(root / name for name in changed):
+        build_base(checkout, build)
         return
 
     for module in modules:
@@ -276,31 +278,22 @@ def provide_compiled(
             shutil.copy2(module, target)
 
 
-def project_of(root: Path, module: Path) -> Path:
-    """Return the innermost folder above a module that has a build file; else the root."""
-    for folder in module.parents:
-        if folder == root or any((folder / name).is_file() for name in BUILD_FILES):
-            return folder
-    return root
-
-
 def python_files(root: Path) -> list[Path]:
     """Return the Python files of a repository, new ones among them."""
     names = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py")
     return [root / name for name in names.split("\0") if name]
 
 
-def read_by_build(root: Path, projects: Iterable[Path]) -> set[Path]:
+def read_by_build(root: Path) -> set[Path]:
     """Return the Python files that build files name, and what they import or run, one through
     another.
     """
-    by_name: dict[str, list[Path]] = {}
+    by_name = defaultdict[str, list[Path]](list)
     for file in python_files(root):
-        name = file.parent.name if file.stem == "__init__" else file.stem
-        by_name.setdefault(name, []).append(file)
+        by_name[file.parent.name if file.stem == "__init__" else file.stem].append(file)
 
     named, run = set[Path](), set[Path]()
-    waiting = [project / name for project in projects for name in BUILD_FILES]
+    waiting = [root / "pyproject.toml", *by_name["setup"]]
     while waiting:
         file = waiting.pop()
         if file in run or not file.is_file():
@@ -308,9 +301,9 @@ def read_by_build(root: Path, projects: Iterable[Path]) -> set[Path]:
         run.add(file)
         text = file.read_text(errors="replace")
         for name in re.findall(r"\w+", " ".join(RUN.findall(text))):
-            waiting += by_name.get(name, ())
+            waiting += by_name[name]
         for name in re.findall(r"\w+", text) if file.name in BUILD_FILES else ():
-            named |= set(by_name.get(name, ()))
+            named.update(by_name[name])
     return named | run
 
 

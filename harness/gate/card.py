@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
@@ -30,42 +30,48 @@ CorpusName = Annotated[str, Meta(pattern=r"^\S+$")]
 
 
 class CorpusRule(Strict, frozen=True):
-    overrides: tuple[str, ...] = ()
-    variants: tuple[str, ...] | None = None
+    overrides: tuple[str, ...]
+    variants: tuple[str, ...] = ()
+    """Those that it is for; all if there are none."""
 
 
 class ProcessLimits(Strict, frozen=True):
-    wall: Seconds = 60.0
-    memory: str | int = "2GB"
+    wall: Seconds
+    memory: str | int
 
 
 class InstructionsRule(Strict, frozen=True):
-    overrides: tuple[str, ...] = ()
-    max_increase: Share = 0.005
+    overrides: tuple[str, ...]
+    max_increase: Share
 
 
 class Stage(Strict, frozen=True):
-    blocks: Annotated[int, Meta(ge=1)] = 30
-    max_slowdown: Share = 0.015
+    blocks: Annotated[int, Meta(ge=1)]
+    max_slowdown: Share
 
 
 class TimeRule(Strict, frozen=True):
-    overrides: tuple[str, ...] = ()
-    triage: Stage = Stage()
-    confirm: Stage = Stage(90, 0.025)
-    max_missed_slowdown: Share = 0.05
-    max_seconds: Seconds = 3600.0
+    overrides: tuple[str, ...]
+    triage: Stage
+    confirm: Stage
+    max_missed_slowdown: Share
+    max_seconds: Seconds
 
 
-class GateCard(Struct, frozen=True, forbid_unknown_fields=True):
-    tiers: tuple[Tier, ...] = TIERS
-    variants: tuple[str, ...] = ()
-    corpora: dict[CorpusName, CorpusRule] = {}
-    known_wrong: dict[str, str] = {}
-    limits: ProcessLimits = ProcessLimits()
-    instructions: InstructionsRule = InstructionsRule()
-    time: TimeRule = TimeRule()
-    build: str = ""
+class GateCard(Strict, frozen=True):
+    tiers: tuple[Tier, ...]
+    variants: tuple[str, ...]
+    corpora: dict[CorpusName, CorpusRule]
+    known_wrong: dict[str, str]
+    limits: ProcessLimits
+    instructions: InstructionsRule
+    time: TimeRule
+    build: str
+
+    @property
+    def compared_tiers(self) -> list[Tier]:
+        """The tiers that need a base."""
+        return [tier for tier in self.tiers if tier != "identity"]
 
 
 def read_gate_card(name: str, overrides: Sequence[str] = ()) -> GateCard:

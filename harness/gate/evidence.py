@@ -8,7 +8,7 @@ function of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,15 +17,14 @@ from msgspec import structs
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import ELSEWHERE, check_output, write_output
-from harness.records.file import Joined, Record, RunLog, files_read, joined_lines
-from harness.records.lines import FILE_NAME, RecordFile, read_lines
+from harness.records.file import Joined, Record, RunLog, files_read
+from harness.records.lines import FILE_NAME, RecordFile
 from harness.records.schema import AcceptedChange, Gated, GateQuestion, Note, Run, State, Tier
 
 VERDICT, SUMMARY = "verdict.json", "summary.md"
+FILES = (FILE_NAME, VERDICT, SUMMARY)
 ALL = "all"  # in place of a variant: it is about a whole tier
 Counts = dict[str, int]
-SideRecords = Mapping[str, Record]
-"""The records of one block by side; base once more is not in each."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +32,9 @@ class Evidence:
     """A gate's run, what it measured, and what it did not."""
 
     run: Run
+    question: GateQuestion
     records: Sequence[Record]
     notes: Sequence[Note]
-
-    @property
-    def question(self) -> GateQuestion:
-        return self.run.question or {}
 
     def of(self, tier: Tier) -> list[Record]:
         return [record for record in self.records if gated(record)["tier"] == tier]
@@ -58,25 +54,8 @@ def by_comparison(records: Iterable[Record]) -> dict[str, list[Record]]:
     return comparisons
 
 
-def paired_blocks(records: Iterable[Record]) -> list[SideRecords]:
-    """The blocks that have both sides, in order, without warm-up."""
-    blocks: dict[int, dict[str, Record]] = {}
-    for record in records:
-        if not record.measurement.warm_up:
-            blocks.setdefault(record.measurement.block, {})[gated(record)["side"]] = record
-    return [block for _, block in sorted(blocks.items()) if {"base", "head"} <= block.keys()]
-
-
-def evidence_of(lines: Joined) -> Evidence | None:
-    """The newest run of a gate among these lines; None without one."""
-    runs = [line for line in lines.shared.values() if isinstance(line, Run) and line.question]
-    if not runs:
-        return None
-
-    run = runs[-1]
-    records = [record for record in lines.records() if record.run.run == run.run]
-    notes = [line for line in lines.closed if isinstance(line, Note) and line.run == run.run]
-    return Evidence(run, [record for record in records if record.cell.gate], notes)
+def of_side(records: Iterable[Record], side: str) -> list[Record]:
+    return [record for record in records if gated(record)["side"] == side]
 
 
 def note(log: RunLog, tiers: Iterable[Tier], variant: str, state: State, reason: str) -> None:
@@ -88,13 +67,14 @@ def note(log: RunLog, tiers: Iterable[Tier], variant: str, state: State, reason:
 def new_log(folder: Path, started: str, question: GateQuestion) -> RunLog:
     """Start the records of a gate that runs now. Raises Refusal if the folder has other records."""
     path = folder / FILE_NAME
-    check_output(folder, names=[FILE_NAME, VERDICT, SUMMARY])
+    check_output(folder, names=FILES)
     if path.exists() and path.stat().st_size:
-        runs = [line for _, line in read_lines(path) if isinstance(line, Run)]
-        if not runs or not all(run.question for run in runs):
+        lines = Joined().read(path)
+        questions = [line.question for _, _, line in lines if isinstance(line, Run)]
+        if not questions or not all(questions):
             raise Refusal(f"{path} has records of other measurements; {ELSEWHERE}")
 
-    for name in (FILE_NAME, VERDICT, SUMMARY):  # of an earlier gate
+    for name in FILES:  # of an earlier gate
         path.with_name(name).unlink(missing_ok=True)
     log = RunLog(RecordFile(folder, instead=ELSEWHERE), started)
     log.run = structs.replace(log.run, question=question)
@@ -103,15 +83,23 @@ def new_log(folder: Path, started: str, question: GateQuestion) -> RunLog:
 
 
 def read_evidence(path: Path) -> Evidence:
-    """Read the records of a gate. Raises Refusal if there are none."""
-    lines = Joined()
+    """Read the newest gate of a file or folder of records. Raises Refusal if there is none."""
+    lines, run = Joined(), None
     for file in files_read([path]):
-        list(joined_lines(file, lines))
-    evidence = evidence_of(lines)
-    if evidence is None:
+        list(lines.read(file))
+    for line in lines.shared.values():
+        if isinstance(line, Run) and line.question:
+            run = line
+    if run is None:
         message = f"{path} has no records of a gate; pass --replay a gate's output"
         raise Refusal(message, UNMEASURED)
-    return evidence
+
+    records = [record for record in lines.records() if record.run.run == run.run]
+    notes = []
+    for line in lines.others.values():
+        if isinstance(line, Note) and line.run == run.run:
+            notes.append(line)
+    return Evidence(run, run.question or {}, records, notes)
 
 
 # What is accepted
@@ -129,24 +117,28 @@ algorithm.
 
 
 class Accepted(NamedTuple):
-    """Counts of work by variant and corpus, and changes with the beginning of their base."""
+    """Counts of work by variant and corpus, and changes against one base."""
 
     counts: dict[str, dict[str, Counts]]
-    changes: list[tuple[str, AcceptedChange]]
+    changes: list[AcceptedChange]
 
 
-def read_accepted(path: Path) -> Accepted:
-    """Read what a file accepts, nothing without one. Raises Refusal for other lines."""
+def read_accepted(path: Path, commit: str = "") -> Accepted:
+    """Read what a file accepts, of changes those against this commit; nothing without a file. Raises
+    Refusal for other lines.
+    """
     accepted = Accepted({}, [])
-    for number, line in enumerate(lines_of(path), 1):
-        change, count = CHANGE.fullmatch(line.strip()), COUNT.fullmatch(line.strip())
+    for number, line in enumerate(map(str.strip, lines_of(path)), 1):
+        change, count = CHANGE.fullmatch(line), COUNT.fullmatch(line)
+
         if change:
             base, variant, tier, reason = change.groups()
-            accepted.changes.append((base, {"variant": variant, "tier": tier, "reason": reason}))
+            if commit.startswith(base):
+                accepted.changes.append({"variant": variant, "tier": tier, "reason": reason})
         elif count:
             variant, corpus, name, value = count.groups()
             accepted.counts.setdefault(variant, {}).setdefault(corpus, {})[name] = int(value)
-        elif line.strip() and not line.startswith("#"):
+        elif line and not line.startswith("#"):
             raise Refusal(
                 f"{path}, line {number}: write BASE VARIANT TIER REASON, where BASE is the base's "
                 "commit and TIER is work or time; --accept writes VARIANT CORPUS NAME COUNT",
@@ -164,8 +156,8 @@ def accept(path: Path, records: Iterable[Record]) -> None:
         if record.status == "ok":
             counted = f"{record.cell.variant} {gated(record)['corpus']} "
             lines = [line for line in lines if not line.startswith(counted)]
-            counts = record.measurement.tallies or {}
-            lines += [f"{counted}{name} {count}" for name, count in counts.items()]
+            for name, count in (record.measurement.tallies or {}).items():
+                lines.append(f"{counted}{name} {count}")
 
     lines.sort(key=lambda line: line if COUNT.fullmatch(line) else "")
     content = "".join(f"{line}\n" for line in lines)

@@ -12,7 +12,7 @@ from typing import get_args
 from harness.common import errors
 from harness.common.units import bytes_text, count_text, counted_text, share_text
 from harness.gate.card import GateCard, merged_card
-from harness.gate.evidence import ALL, Counts, Evidence, by_comparison, gated, paired_blocks
+from harness.gate.evidence import ALL, Counts, Evidence, by_comparison, gated, of_side
 from harness.gate.rule import Decision, decide
 from harness.proof import PROVED, WRONG
 from harness.records.file import Record
@@ -46,12 +46,13 @@ class Finding:
     """The line that would accept it."""
 
     @property
+    def subject(self) -> str:
+        return f"{self.variant} on {self.corpus}" if self.corpus else self.variant
+
+    @property
     def message(self) -> str:
         """The reason with its subject."""
-        if self.variant == ALL:
-            return self.reason
-        subject = f"{self.variant} on {self.corpus}" if self.corpus else self.variant
-        return f"{subject}: {self.reason}"
+        return self.reason if self.variant == ALL else f"{self.subject}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,15 @@ class GateVerdict:
 
     def state(self, tier: Tier | None = None) -> State:
         """The gravest state of a tier, or of all; absent if there is no other finding."""
-        states = {finding.state for finding in self.findings if tier in (None, finding.tier)}
-        return next((state for state in STATES if state in states - {"absent"}), "absent")
+        for finding in self.findings:
+            if tier in (None, finding.tier) and finding.state != "absent":
+                return finding.state
+        return "absent"
 
     def exit_code(self, treat_inconclusive: str = "neutral") -> int:
         """Return the command's exit code; it is never 0 if nothing was measured."""
-        if self.state() == "inconclusive":
-            return TREATED[treat_inconclusive]
-        return CODES.get(self.state(), errors.UNMEASURED)
+        codes = {**CODES, "inconclusive": TREATED[treat_inconclusive]}
+        return codes.get(self.state(), errors.UNMEASURED)
 
 
 def judge(evidence: Evidence) -> GateVerdict:
@@ -85,7 +87,7 @@ def judge(evidence: Evidence) -> GateVerdict:
         findings.append(Finding(note.tier, note.state, note.variant, note.reason))
 
     for tier in card.tiers:
-        findings += list(tier_not_measured(tier, findings))
+        findings += tier_not_measured(tier, findings)
     if change := question.get("card_change"):
         reason = f"the change edits the card of its own gate: {change}"
         findings.append(Finding(None, "absent", ALL, reason))
@@ -106,18 +108,17 @@ def with_acceptance(finding: Finding, question: GateQuestion) -> Finding:
     return replace(finding, accepting=line)
 
 
-def tier_not_measured(tier: Tier, findings: Sequence[Finding]) -> Iterator[Finding]:
+def tier_not_measured(tier: Tier, findings: Sequence[Finding]) -> list[Finding]:
     """A finding of a requested tier without a result; that a trainer is new is one."""
     of_tier = [finding for finding in findings if finding.tier == tier]
     for finding in of_tier:
         if finding.state != "absent" or finding.variant == ALL or finding.reason == NEW:
-            return
+            return []
 
     failed = [finding for finding in findings if finding.state in ("mismatch", "unmeasured")]
-    causes = [finding.message for finding in of_tier + failed]
-    why = [*causes, "the card has no corpus for these variants"][0]
-    more = f" (and {count_text(len(of_tier) - 1)} more)" if len(of_tier) > 1 else ""
-    yield Finding(tier, "unmeasured", ALL, f"{tier} was not measured: {why}{more}")
+    causes = of_tier + failed
+    why = causes[0].message if causes else "the card has no corpus for these variants"
+    return [Finding(tier, "unmeasured", ALL, f"{tier} was not measured: {why}")]
 
 
 # Merges, and counts of work
@@ -133,50 +134,46 @@ def counted_findings(card: GateCard, evidence: Evidence) -> Iterator[Finding]:
     for record in records:
         is_elsewhere = record.status == "skipped" and record.cell.variant in able
         if "identity" in card.tiers and not is_elsewhere:  # else it has corpora that suit it
-            yield merges_finding(card, record)
+            yield on_corpus("identity", record, *merges_state(card, record))
         if "work" in card.tiers and record.status in MEASURED:
-            yield tally_finding(record, snapshot, accepted)
+            yield on_corpus("work", record, *work_state(record, snapshot, accepted))
 
 
-def merges_finding(card: GateCard, record: Record) -> Finding:
-    """One variant's merges on one corpus; an outside trainer that the card knows to be wrong fails
-    nothing.
+def on_corpus(tier: Tier, record: Record, state: State, reason: str | None) -> Finding:
+    return Finding(tier, state, str(record.cell.variant), f"{reason}", gated(record)["corpus"])
+
+
+def merges_state(card: GateCard, record: Record) -> tuple[State, str | None]:
+    """What the merges of a record are, and why; an outside trainer that the card knows to be wrong
+    fails nothing.
     """
     identity, status, reason = record.identity, record.status, record.measurement.reason
     known_wrong = card.known_wrong.get(str(record.cell.variant))
     if status == "skipped":
-        return finding_on_corpus("identity", "absent", record, reason)
+        return "absent", reason
     if status not in MEASURED or identity is None:
-        return finding_on_corpus("identity", "unmeasured", record, f"{status}: {reason}")
+        return "unmeasured", f"{status}: {reason}"
+
     if identity.kind == WRONG and known_wrong is not None:
-        known = f"wrong merges, as the card knows: {known_wrong}"
-        return finding_on_corpus("identity", "absent", record, known)
+        return "absent", f"wrong merges, as the card knows: {known_wrong}"
     if identity.kind == WRONG:
-        return finding_on_corpus("identity", "mismatch", record, identity.reason)
+        return "mismatch", identity.reason
     if identity.kind not in PROVED:
-        doubt = f"unproved, {identity.reason or reason}"
-        return finding_on_corpus("identity", "unmeasured", record, doubt)
-    merges = count_text(record.measurement.merges or 0)
-    return finding_on_corpus("identity", "pass", record, f"{merges} merges are right")
+        return "unmeasured", f"unproved, {identity.reason or reason}"
+    return "pass", f"{count_text(record.measurement.merges or 0)} merges are right"
 
 
-def finding_on_corpus(tier: Tier, state: State, record: Record, reason: str | None) -> Finding:
-    return Finding(tier, state, str(record.cell.variant), f"{reason}", gated(record)["corpus"])
-
-
-def tally_finding(
+def work_state(
     record: Record, snapshot: Mapping[str, Mapping[str, Counts]] | None, accepted: bool
-) -> Finding:
-    """One variant's counts of work on one corpus against the accepted ones."""
+) -> tuple[State, str]:
+    """What the counts of work of a record are against the accepted ones, and why."""
     counted = record.measurement.tallies or {}
     stored = (snapshot or {}).get(str(record.cell.variant), {})
     expected = stored.get(gated(record)["corpus"], {})
     if not counted and not expected:
-        nothing = "the trainer counts nothing of its work"
-        return finding_on_corpus("work", "absent", record, nothing)
+        return "absent", "the trainer counts nothing of its work"
     if counted == expected:
-        fact = f"{counted_text(len(counted), 'count')} of work as accepted"
-        return finding_on_corpus("work", "pass", record, fact)
+        return "pass", f"{counted_text(len(counted), 'count')} of work as accepted"
 
     changes = []
     for name in sorted({*expected, *counted}):
@@ -185,11 +182,10 @@ def tally_finding(
             changes.append(f"{name} {change_text(before, after)}")
     fact = ", ".join(changes)
     if accepted:
-        return finding_on_corpus("work", "accepted", record, fact)
+        return "accepted", fact
     if snapshot is None:
-        none = "no counts of work are accepted yet; --accept writes them"
-        return finding_on_corpus("work", "absent", record, none)
-    return finding_on_corpus("work", "drift", record, f"{fact}; --accept accepts that")
+        return "absent", "no counts of work are accepted yet; --accept writes them"
+    return "drift", f"{fact}; --accept accepts that"
 
 
 def change_text(before: int | None, after: int | None) -> str:
@@ -210,12 +206,12 @@ def trouble_of(card: GateCard, tier: Tier, name: str, records: Sequence[Record])
     only absent.
     """
     for record in records:
-        found, side = merges_finding(card, record), gated(record)["side"]
-        if found.state == "mismatch" and side == "head":
-            return found
-        if found.state != "pass":
-            state: State = found.state if side == "head" else "absent"
-            return Finding(tier, state, name, f"{side}: {found.reason}", found.corpus)
+        (state, reason), about = merges_state(card, record), gated(record)
+        if state == "mismatch" and about["side"] == "head":
+            return on_corpus("identity", record, state, reason)
+        if state != "pass":
+            state = state if about["side"] == "head" else "absent"
+            return Finding(tier, state, name, f"{about['side']}: {reason}", about["corpus"])
     return None
 
 
@@ -236,7 +232,7 @@ def instructions_finding(card: GateCard, name: str, records: Sequence[Record]) -
 
 
 def instructions_of(records: Sequence[Record], side: str) -> list[int]:
-    counts = [r.measurement.instructions for r in records if gated(r)["side"] == side]
+    counts = [record.measurement.instructions for record in of_side(records, side)]
     return [count["count"] for count in counts if count is not None]
 
 
@@ -245,10 +241,9 @@ def time_finding(card: GateCard, name: str, records: Sequence[Record]) -> Findin
     if trouble := trouble_of(card, "time", name, records):
         return trouble
 
-    decision = decide(card.time, paired_blocks(records))
-    state: State = "inconclusive" if decision.state == "escalate" else decision.state
+    decision = decide(card.time, records)
     reason = f"{decision.why}{effect_text(decision)}"
-    return Finding("time", state, name, reason, gated(records[0])["corpus"], decision)
+    return Finding("time", decision.state, name, reason, gated(records[0])["corpus"], decision)
 
 
 def effect_text(decision: Decision) -> str:
@@ -256,7 +251,7 @@ def effect_text(decision: Decision) -> str:
     block was undisturbed.
     """
     effect, memory = decision.effect, decision.memory
-    if decision.state == "regression" and memory is not None and decision.is_larger:
+    if memory is not None:
         return f" ({signed(memory[0])}, {bytes_text(round(memory[1]))} more)"
     if effect is None or not effect.blocks:
         return ""

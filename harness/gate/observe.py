@@ -22,15 +22,14 @@ from harness.common.registry import GIVEN, VariantCard
 from harness.common.units import seconds_text
 from harness.gate.base import has_trainer
 from harness.gate.card import GateCard
-from harness.gate.evidence import by_comparison, note, paired_blocks
+from harness.gate.evidence import by_comparison, note
 from harness.gate.judge import NEW, SAME_CODE, instructions_finding, trouble_of
-from harness.gate.rule import CONTROL_EVERY, next_block
+from harness.gate.rule import CONTROL_EVERY, decide, samples_of
 from harness.measure.machine import usable_cores
 from harness.measure.quiet import timing
 from harness.records.file import RunLog
 from harness.records.schema import Tier
-from harness.runs import jobs
-from harness.runs.blocks import count, measure_block, train
+from harness.runs.blocks import measure_block
 from harness.runs.cells import Block, Side, Task, TrainCell
 from harness.runs.overrides import Settings
 from harness.runs.plan import planned
@@ -69,46 +68,43 @@ class Compared(NamedTuple):
         before, after = self.base_variant, self.variant
         if (before.target, before.params) != (after.target, after.params):
             return 2
-        package = after.target.partition(":")[0].partition(".")[0]
-        changed = [re.split(r"[/.]", name) for name in self.base.changed] if self.base else []
-        return 2 if any(package in parts for parts in changed) else min(1, len(changed))
+        changed = self.base.changed if self.base else ()
+        package = re.split("[:.]", after.target)[0]
+        is_own = any(package in re.split("[/.]", name) for name in changed)
+        return 2 if is_own else min(1, len(changed))
 
     def cells(self, cell: TrainCell, tier: Tier, corpus: str) -> list[TrainCell]:
         """Base, head and base again, on the corpus of a cell."""
-        base, head = (self.base, self.base_variant), (self.head, self.variant)
+        base = replace(cell, variant=self.base_variant, side=self.base)
+        head = replace(cell, variant=self.variant, side=self.head)
+        about = (("tier", tier), ("corpus", corpus), ("comparison", self.name))
         cells = []
-        for side, (code, variant) in (("base", base), ("head", head), ("again", base)):
-            gate = (("tier", tier), ("corpus", corpus), ("comparison", self.name), ("side", side))
-            cells.append(replace(cell, variant=variant, side=code, gate=gate))
+        for side, of_side in (("base", base), ("head", head), ("again", base)):
+            cells.append(replace(of_side, gate=(*about, ("side", side))))
         return cells
 
 
 def observe_tiers(
-    card: GateCard,
-    log: RunLog,
-    folder: Path,
-    comparisons: Sequence[Compared],
+    card: GateCard, log: RunLog, folder: Path, comparisons: Sequence[Compared]
 ) -> None:
     """Measure what the card's tiers need; the log says why variants are not compared."""
     if {"identity", "work"} & set(card.tiers):
         observe_counts(card, session_of(log, folder, "proof"), comparisons)
 
     differing = []
-    tiers = [tier for tier in card.tiers if tier != "identity"]
     for compared in comparisons:
-        base = compared.base
-        if base is None:
+        if compared.base is None:
             continue
-        if not has_trainer(base, compared.base_variant.target):
-            note(log, tiers, compared.name, "absent", NEW)
+        if not has_trainer(compared.base, compared.base_variant.target):
+            note(log, card.compared_tiers, compared.name, "absent", NEW)
         elif not compared.difference:
-            note(log, tiers, compared.name, "pass", SAME_CODE)
+            note(log, card.compared_tiers, compared.name, "pass", SAME_CODE)
         else:
             differing.append(compared)
 
-    if "work" in tiers and differing:
+    if "work" in card.tiers and differing:
         observe_instructions(card, session_of(log, folder, "instructions", LAYOUTS), differing)
-    if "time" in tiers and differing:
+    if "time" in card.tiers and differing:
         blocks = card.time.triage.blocks + card.time.confirm.blocks
         with timing():
             observe_times(card, session_of(log, folder, "time", blocks), differing)
@@ -120,58 +116,48 @@ def session_of(log: RunLog, folder: Path, kind: MeasureKind, blocks: int = 1) ->
     return Session(Settings(measure=measure, results=""), log, folder / kind)
 
 
-def gate_cell(
-    card: GateCard,
-    session: Session,
-    name: str,
-    overrides: Sequence[str],
-    wall: float | None = None,
-) -> TrainCell:
+def gate_cell(card: GateCard, session: Session, overrides: Sequence[str], wall: float) -> TrainCell:
     """Return the cell of these overrides, for any variant; its words are counted here."""
-    limits = (f"limits.wall={wall or card.limits.wall:g}", f"limits.memory={card.limits.memory}")
+    limits = (f"limits.wall={wall:g}", f"limits.memory={card.limits.memory}")
     cells = planned([*overrides, *limits]).cells
     if len(cells) != 1:
-        raise Refusal(
-            f"corpus {name} of the gate makes {len(cells)} cells; set one value for each key"
-        )
+        what = " ".join(overrides)
+        raise Refusal(f"{what} makes {len(cells)} cells; set one value for each key in the card")
     cell = replace(cells[0], count=replace(cells[0].count, counter=GIVEN))
     session.give(cell.reading)
     return cell
 
 
-def task_of(session: Session, cells: list[TrainCell]) -> Task:
-    return Task(len(session.log.measured), cells)
-
-
 def observe_counts(card: GateCard, session: Session, comparisons: Sequence[Compared]) -> None:
-    """Observe merges and tallies of every variant of head on every corpus."""
+    """Observe merges and tallies of every variant of head on every corpus, beside each other."""
     for corpus, rule in card.corpora.items():
-        suited = None if rule.variants is None else registry.select(rule.variants)
-        chosen = [one for one in comparisons if suited is None or one.variant in suited]
+        suited = registry.select(rule.variants)
+        chosen = [one for one in comparisons if not suited or one.variant in suited]
         if chosen and rule.overrides:
-            cell = gate_cell(card, session, corpus, rule.overrides)
+            cell = gate_cell(card, session, rule.overrides, card.limits.wall)
             cells = [compared.cells(cell, "identity", corpus)[1] for compared in chosen]
+            task = Task(len(session.log.measured), cells)
             session.display.expect(len(cells))
-            measure_block(task_of(session, cells), Block(0), cells, session, usable_cores())
+            measure_block(task, Block(0), cells, session, usable_cores())
 
 
 def observe_instructions(card: GateCard, session: Session, comparisons: Sequence[Compared]) -> None:
     """Count base and head of each comparison; again in other layouts while head takes more."""
-    rule = card.instructions
-    cell = gate_cell(card, session, "instructions", rule.overrides, SECONDS_UNDER_CALLGRIND)
-    cells = []
+    cell = gate_cell(card, session, card.instructions.overrides, SECONDS_UNDER_CALLGRIND)
+    cells: list[TrainCell] = []
     for compared in comparisons:
         cells += compared.cells(cell, "work", "instructions")[:2]
-    task = task_of(session, cells)
+    task = Task(len(session.log.measured), cells)
 
     for layout in range(LAYOUTS):
         session.display.expect(len(cells))
         measure_block(task, Block(layout), cells, session, usable_cores())
-        worse = set()
-        for name, records in by_comparison(session.log.records(task.number)).items():
-            if instructions_finding(card, name, records).state == "regression":
-                worse.add(name)
-        cells = [cell for cell in task.cells if dict(cell.gate)["comparison"] in worse]
+        records = by_comparison(session.log.records(task.number))
+        cells = []
+        for cell in task.cells:
+            name = dict(cell.gate)["comparison"]
+            if instructions_finding(card, name, records[name]).state == "regression":
+                cells.append(cell)
         if not cells:
             return
 
@@ -180,41 +166,44 @@ def observe_times(card: GateCard, session: Session, comparisons: Sequence[Compar
     """Time every comparison, one after another; those whose own package differs first."""
     until = time.monotonic() + card.time.max_seconds
     for compared in sorted(comparisons, key=lambda compared: -compared.difference):
-        if time.monotonic() > until:
-            limit = f"time.max_seconds, {seconds_text(card.time.max_seconds)}"
-            reason = f"not started within {limit}"
-            note(session.log, ["time"], compared.name, "inconclusive", reason)
-        else:
+        if time.monotonic() < until:
             observe_time(card, session, compared)
+        else:
+            limit = seconds_text(card.time.max_seconds)
+            reason = f"not started within time.max_seconds, {limit}"
+            note(session.log, ["time"], compared.name, "inconclusive", reason)
 
 
 def observe_time(card: GateCard, session: Session, compared: Compared) -> None:
-    """Prove the merges of both sides, then measure blocks of them while the rule wants more."""
+    """Measure the blocks of triage, and if they do not pass those of confirmation."""
     task = sized_task(card, session, compared)
-    both, rule = task.cells[:2], card.time
-    measure_block(task, FIRST_RUN, both, session)
-    while True:
-        records = session.log.records(task.number)
-        number = next_block(rule, paired_blocks(records))
-        if number is None or trouble_of(card, "time", compared.name, records):
+    both, triage = task.cells[:2], card.time.triage.blocks
+    for numbers in (range(triage), range(triage, triage + card.time.confirm.blocks)):
+        session.display.expect(len(both) * len(numbers))
+        for number in numbers:
+            if trouble_of(card, "time", compared.name, session.log.records(task.number)):
+                return
+            cells = both if number % CONTROL_EVERY else task.cells
+            measure_block(task, Block(number), cells, session)
+        if decide(card.time, session.log.records(task.number)).state == "pass":
             return
-        is_confirming = number >= rule.triage.blocks
-        blocks = rule.triage.blocks + is_confirming * rule.confirm.blocks
-        session.display.expect(len(both) * (blocks - number))
-        cells = both if number % CONTROL_EVERY else task.cells
-        measure_block(task, Block(number), cells, session)
 
 
 def sized_task(card: GateCard, session: Session, compared: Compared) -> Task:
-    """The smallest size at which base takes long enough, or fails; the card's own text as it is."""
+    """Prove the merges of both sides on texts that grow, until base takes long enough or one fails;
+    on the card's own text as it is.
+    """
     overrides = card.time.overrides
     grown = [(*overrides, f"{SIZE}={size}") for size in SIZES]
     is_given = any(override.startswith(TEXT_OF_A_SIZE) for override in overrides)
     for of_size in [overrides] if is_given else grown:
-        cell = gate_cell(card, session, "time", of_size)
-        task = task_of(session, compared.cells(cell, "time", cell.reading.file.name))
-        base = task.cells[0]
-        answer = train(base, FIRST_RUN, count(base.count, FIRST_RUN, task, session), session).answer
-        if answer.status != "ok" or jobs.net_total(answer) >= SAMPLE_SECONDS:
+        cell = gate_cell(card, session, of_size, card.limits.wall)
+        cells = compared.cells(cell, "time", cell.reading.file.name)
+        task = Task(len(session.log.measured), cells)
+        measure_block(task, FIRST_RUN, cells[:2], session)
+
+        records = session.log.records(task.number)
+        trouble = trouble_of(card, "time", compared.name, records)
+        if trouble or samples_of(records, "base")[0].seconds >= SAMPLE_SECONDS:
             break
     return task

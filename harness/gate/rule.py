@@ -8,15 +8,15 @@ base with itself; if that differs, the machine is too noisy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Literal
 
 from harness.common.comparison import CONFIDENCE, Comparison, Sample, compare
 from harness.common.units import share_text
 from harness.gate.card import Stage, TimeRule
-from harness.gate.evidence import SideRecords
+from harness.gate.evidence import of_side
+from harness.records.file import Record
 from harness.records.schema import State
 
 BLOCKS_LEFT = 10
@@ -35,141 +35,95 @@ A/A run in forty would be reported on a machine whose times differ by ten per ce
 
 @dataclass(frozen=True)
 class Decision:
-    """The result of a stage, the reason, and what it was taken from: `memory` is a share and
-    bytes, `certainty` that of the interval of `effect`. The state is one of a finding, or `escalate`.
+    """The result of a stage, the reason, and what it was taken from: `memory` is an increase that
+    is too large, `certainty` that of the interval of `effect`.
     """
 
-    state: State | Literal["escalate"]
+    state: State
     why: str
     effect: Comparison | None = None
     control: Comparison | None = None
     memory: tuple[float, float] | None = None
     certainty: float = CONFIDENCE
 
-    @property
-    def is_larger(self) -> bool:
-        return (
-            self.memory is not None
-            and self.memory[0] > LARGER_SHARE
-            and self.memory[1] > LARGER_BYTES
-        )
 
-
-def next_block(rule: TimeRule, blocks: Sequence[SideRecords]) -> int | None:
-    """The number of the block that is to be measured next; None if the rule has decided."""
-    number, wanted = len(blocks), rule.triage.blocks
-    if number >= wanted and decide(rule, blocks[:wanted]).state == "escalate":
-        wanted += rule.confirm.blocks
-    return number if number < wanted else None
-
-
-def decide(rule: TimeRule, blocks: Sequence[SideRecords]) -> Decision:
-    """Return the decision of the blocks of triage, then of confirmation; `escalate` requests the
-    latter.
+def decide(rule: TimeRule, records: Iterable[Record]) -> Decision:
+    """Return the decision of the blocks of triage, and if they do not pass of those of
+    confirmation; the records are in the order of their blocks.
     """
-    first, fresh = blocks[: rule.triage.blocks], blocks[rule.triage.blocks :]
-    if len(first) < rule.triage.blocks:
-        return Decision(
-            "inconclusive", f"{len(first)} of {rule.triage.blocks} blocks were measured"
-        )
-    decision = triage(rule, first)
-    if decision.state != "escalate" or not fresh:
+    measured = [record for record in records if not record.measurement.warm_up]
+    first = [record for record in measured if record.measurement.block < rule.triage.blocks]
+    decision = look(rule, rule.triage, first)
+    if decision.state == "pass":
         return decision
-    if len(fresh) < rule.confirm.blocks:
-        why = f"{len(fresh)} of {rule.confirm.blocks} blocks of confirmation were measured"
-        return replace(decision, state="inconclusive", why=why)
-    return confirm(rule, fresh)
+
+    fresh = measured[len(first) :]
+    return confirm(rule, fresh) if fresh else replace(decision, state="inconclusive")
 
 
-def triage(rule: TimeRule, blocks: Sequence[SideRecords]) -> Decision:
-    """Pass, or a reason to look longer."""
-    found = figures(blocks)
-    assert found.effect is not None
-    why = "too few blocks to tell"
-    if has_too_few(found.effect, rule.triage):
-        why = "too few blocks were undisturbed"
-    elif found.effect.ratio > 1 + rule.triage.max_slowdown:
-        why = "head looks slower"
-    elif found.is_larger:
-        why = "head looks larger"
-    elif is_excluded(rule, found.effect):
-        return passed(found)
-    return replace(found, why=why)
+def look(rule: TimeRule, stage: Stage, records: Sequence[Record]) -> Decision:
+    """What the blocks of a stage show: head against base, base against itself in the blocks that
+    have it twice, and the increase of memory.
+    """
+    base, head, again = (samples_of(records, side) for side in ("base", "head", "again"))
+    effect, control = compare(head, base), compare(again, base, CERTAINTY)
+    measured = 0 if effect is None else effect.blocks + effect.left_out
+    if effect is None or measured < stage.blocks:
+        why = f"{measured} of {stage.blocks} blocks were measured"
+        return Decision("inconclusive", why, effect, control)
 
-
-def confirm(rule: TimeRule, blocks: Sequence[SideRecords]) -> Decision:
-    """The decision of fresh blocks, the only one that can fail a change."""
-    found = figures(blocks)
-    slower, control = found.effect, found.control
-    assert slower is not None
-    noise = rule.triage.max_slowdown
-    certain = compare(samples_of(blocks, "head"), samples_of(blocks, "base"), CERTAINTY)
-
-    if found.is_larger:
+    found = Decision("inconclusive", "", effect, control, memory_increase(records))
+    if found.memory is not None:
         return replace(found, state="regression", why="the peak of memory is higher")
-
-    if has_too_few(slower, rule.confirm):
-        why = f"only {slower.blocks} of {len(blocks)} blocks were undisturbed"
-    elif slower.ratio <= 1 + rule.confirm.max_slowdown and is_excluded(rule, slower):
-        return passed(found)
-    elif slower.ratio <= 1 + rule.confirm.max_slowdown:
+    if effect.blocks < min(BLOCKS_LEFT, stage.blocks):
+        return replace(found, why=f"only {effect.blocks} of {measured} blocks were undisturbed")
+    if effect.ratio > 1 + stage.max_slowdown:
+        return replace(found, state="regression", why="head looks slower")
+    if effect.high is None or effect.high > 1 + rule.max_missed_slowdown:
         why = f"a slow-down by {share_text(rule.max_missed_slowdown)} cannot be excluded"
-    elif control is not None and control.different and abs(control.ratio - 1) > noise:
+        return replace(found, why=why)
+    faster = f"faster by {share_text(1 - effect.ratio)}"
+    return replace(found, state="pass", why=faster if effect.high < 1 else "no slower")
+
+
+def confirm(rule: TimeRule, records: Sequence[Record]) -> Decision:
+    """The decision of fresh blocks, the only one that can fail a change: a slow-down has to be
+    certain, and base may not differ from itself by as much as head may in triage.
+    """
+    found = look(rule, rule.confirm, records)
+    if found.state != "regression" or found.memory is not None:
+        return found
+
+    control, noise = found.control, rule.triage.max_slowdown
+    if control is not None and control.different and abs(control.ratio - 1) > noise:
         limit = f"limit {share_text(noise)}; this machine is too noisy now"
         why = f"two measurements of base differ by {share_text(abs(control.ratio - 1))} ({limit})"
-    else:
-        if certain is not None and certain.low is not None:
-            found = replace(found, effect=certain, certainty=CERTAINTY)
-        effect = found.effect
-        if effect is not None and effect.low is not None and effect.low > 1:
-            why = f"head is slower by {share_text(effect.ratio - 1)}"
-            return replace(found, state="regression", why=why)
-        why = "the machine is too noisy: the interval includes no slow-down at all"
+        return replace(found, state="inconclusive", why=why)
 
+    certain = compare(samples_of(records, "head"), samples_of(records, "base"), CERTAINTY)
+    if certain is not None and certain.low is not None:
+        found = replace(found, effect=certain, certainty=CERTAINTY)
+    effect = found.effect
+    if effect is not None and effect.low is not None and effect.low > 1:
+        return replace(found, why=f"head is slower by {share_text(effect.ratio - 1)}")
+    why = "the machine is too noisy: the interval includes no slow-down at all"
     return replace(found, state="inconclusive", why=why)
 
 
-def figures(blocks: Sequence[SideRecords]) -> Decision:
-    """Return what a stage measured, before it is decided: head against base, base against itself in
-    the blocks that have it twice, and the increase of memory.
-    """
-    base, head, again = (samples_of(blocks, side) for side in ("base", "head", "again"))
-    control = compare(again, base, CERTAINTY)
-    return Decision("escalate", "", compare(head, base), control, memory_increase(blocks))
-
-
-def samples_of(blocks: Sequence[SideRecords], side: str) -> list[Sample]:
-    samples = [block[side].sample for block in blocks if side in block]
+def samples_of(records: Iterable[Record], side: str) -> list[Sample]:
+    samples = [record.sample for record in of_side(records, side)]
     return [sample for sample in samples if sample is not None]
 
 
-def has_too_few(effect: Comparison, stage: Stage) -> bool:
-    """Whether too many blocks of a stage were disturbed."""
-    return effect.blocks < min(BLOCKS_LEFT, stage.blocks)
-
-
-def is_excluded(rule: TimeRule, effect: Comparison) -> bool:
-    """Whether a slow-down that must be seen can be excluded."""
-    return effect.high is not None and effect.high <= 1 + rule.max_missed_slowdown
-
-
-def passed(found: Decision) -> Decision:
-    """Return how head passes: it is faster if the interval excludes that it is not."""
-    effect, why = found.effect, "no slower"
-    if effect is not None and effect.high is not None and effect.high < 1:
-        why = f"faster by {share_text(1 - effect.ratio)}"
-    return replace(found, state="pass", why=why)
-
-
-def memory_increase(blocks: Sequence[SideRecords]) -> tuple[float, float] | None:
-    """By which share and how many bytes head's peak is higher, in the median block; None if it was
-    not measured.
+def memory_increase(records: Iterable[Record]) -> tuple[float, float] | None:
+    """By which share and how many bytes head's median peak is higher; None if that is little, or
+    was not measured.
     """
-    shares = []
-    increases = []
-    for block in blocks:
-        base, head = (block[side].measurement.peak_rss_bytes for side in ("base", "head"))
-        if base and head:
-            shares.append(head / base - 1)
-            increases.append(head - base)
-    return (median(shares), median(increases)) if shares else None
+    medians = []
+    for side in ("base", "head"):
+        peaks = [record.measurement.peak_rss_bytes or 0 for record in of_side(records, side)]
+        medians.append(median(peaks))
+    base, head = medians
+
+    is_larger = head - base > max(LARGER_SHARE * base, LARGER_BYTES)
+    return (head / base - 1, head - base) if base and is_larger else None

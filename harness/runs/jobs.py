@@ -274,13 +274,6 @@ def sum_of(answers: Sequence[Answer], name: str) -> float | None:
     return sum(measured) if measured else None
 
 
-def net_total(answer: Answer) -> float:
-    """What a call took, without waiting for a CPU as far as that is known; 0 without a
-    total.
-    """
-    return (answer.total or 0.0) - (answer.cpu_wait_seconds or 0.0)
-
-
 def cell_reads_corpus(cell: TrainCell, answer: Answer) -> bool:
     """Whether a trainer reads the file; of one that ended without an answer its card says so."""
     return answer.from_file or "from_file" in cell.variant.tags

@@ -31,6 +31,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
 from scipy.stats import binomtest
 
 from harness.common.units import share_text
@@ -95,20 +96,23 @@ def runs(
     start = 0
     while start + rule.triage.blocks <= len(blocks):
         whole = rule.triage.blocks + rule.confirm.blocks
-        records = [records_of(block, kind, planted) for block in blocks[start : start + whole]]
-        decision = decide(rule, records[: rule.triage.blocks])
-        twice = decision.state == "escalate"
+        records: list[Record] = []
+        for number, block in enumerate(blocks[start : start + whole]):
+            records += records_of(number, block, kind, planted)
+        first = [record for record in records if record.measurement.block < rule.triage.blocks]
+        decision = decide(rule, first)
+        twice = decision.state != "pass"
         if twice:
-            if len(records) < whole:
+            if len(blocks) < start + whole:
                 return  # too few blocks are left for a second look
             decision = decide(rule, records)
         start += whole if twice else rule.triage.blocks
         yield decision.state, twice
 
 
-def records_of(block: dict[str, Any], kind: str, planted: float) -> dict[str, Record]:
-    """Return a block as the gate has it, its head slower by a share."""
-    records = {}
+def records_of(number: int, block: dict[str, Any], kind: str, planted: float) -> list[Record]:
+    """Return the block of a number as the gate has it, its head slower by a share."""
+    records = []
     for program, side in {"base": "base", "again": "again", kind: "head"}.items():
         if program in block:
             factor = 1 + planted * (side == "head")
@@ -116,7 +120,7 @@ def records_of(block: dict[str, Any], kind: str, planted: float) -> dict[str, Re
             measurement = Measurement(
                 run=STARTED,
                 cell=0,
-                block=block["block"],
+                block=number,
                 started=STARTED,
                 status="ok",
                 seconds={"other": factor * wall, "total": factor * wall},
@@ -124,7 +128,8 @@ def records_of(block: dict[str, Any], kind: str, planted: float) -> dict[str, Re
                 cpu_wait_seconds=None if wait is None else factor * wait,
                 disturbance={"psi_cpu_seconds": pressure * factor * wall},
             )
-            records[side] = Record(RUN, CELL, measurement)
+            gate: Any = {"tier": "time", "corpus": "", "comparison": kind, "side": side}
+            records.append(Record(RUN, structs.replace(CELL, gate=gate), measurement))
     return records
 
 

@@ -123,7 +123,7 @@ def test_next_gate_removes_the_worktree_of_a_killed_one(repository: Path, tmp_pa
     git(repository, "worktree", "add", "-q", str(tmp_path / "killed"))
     shutil.rmtree(tmp_path / "killed")
     (repository / "mine.py").write_text("")
-    with base_side(["mine:train"], "main", "", tmp_path, tmp_path) as base:
+    with base_side(["mine:train"], "main", "", tmp_path) as base:
         module = Path(base.import_folders[0], "mine.py")
         assert module.read_text() == "from variants.heap import train\n"
         assert len(git(repository, "worktree", "list").splitlines()) == 2  # its own
@@ -213,8 +213,7 @@ def test_only_documents_make_no_difference(repository: Path, tmp_path: Path) -> 
     found = {}
     for name in ("new.txt", *names):
         (repository / name).write_text("# a change\n")
-        checkout = tmp_path / name.replace("/", "_")
-        with base_side(["mine:train"], "main", "", checkout, output) as base:
+        with base_side(["mine:train"], "main", "", output) as base:
             found[name] = gate.compared_with(base, head, mine, None).difference
         git(repository, "stash", "-u", "--", name)
     assert found == {"new.txt": 1, **dict(zip(names, (1, 1, 2, 0, 0), strict=True))}
@@ -237,9 +236,8 @@ def test_each_package_of_the_repository_is_taken_from_the_base(
     commit_all(repository)
     monkeypatch.syspath_prepend(repository / "lib")
     monkeypatch.syspath_prepend(repository / "venv")
-    checkout = tmp_path / "folder"
-    with base_side(["mine:train"], "HEAD^", "", checkout, tmp_path / "out") as base:
-        found = {}
+    with base_side(["mine:train"], "HEAD^", "", tmp_path / "out") as base:
+        found, checkout = {}, Path(base.import_folders[0]).parent
         for name in ("mine", "second.inner", "single", "fresh", "alone", "inner", "harness"):
             spec = located(name, base.import_folders)
             found[name] = None if spec is None else Path(str(spec.origin)).resolve()

@@ -16,13 +16,7 @@ import pytest
 import yaml
 from gating import CARD, commit_all, git, new_repository
 from rows import write_files
-from workbench import (
-    CHECKOUT,
-    SUPPORT,
-    heed_signals,
-    processes_that_mention,
-    wait_until,
-)
+from workbench import CHECKOUT, SUPPORT, heed_signals, processes_that_mention, wait_until
 
 from harness import table
 from harness.gate import __main__ as gate
@@ -99,14 +93,13 @@ def test_git_ignores_the_default_results(tmp_path: Path) -> None:
 
 def ended(command: list[str], folder: Path, **variables: str) -> tuple[int, str]:
     """The exit code of a command in a folder, and what it printed."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     process = subprocess.run(
         command,
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**environment, **variables},
+        env={**os.environ, "PYTHONPATH": "", **variables},
         check=False,
     )
     return process.returncode, process.stdout
