@@ -10,6 +10,7 @@ import yaml
 from rows import rows_beside
 from workbench import CHECKOUT
 
+from harness.common.units import seconds_text
 from harness.measure import quiet, witness
 from harness.records.file import read_records
 from harness.results.rows import rows
@@ -43,7 +44,10 @@ def figures() -> dict[str, Any]:
     (program,) = [program for program in series if program["program"] == "bpe_v3_time"]
     (published,) = [each for each in program["figures"] if each.get("merge") == [31883]]
 
+    scale = rows(read_records([CHECKOUT / "results/scale"]))
+
     return {
+        "scale": {row.name: seconds_text(row.total or 0) for row in scale},
         "mixed": superwords("sizes", 1_000_000_000),
         "large": superwords("large", 4_000_000_000),
         "one": superwords("threads", 300_000_000),

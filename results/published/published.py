@@ -3,7 +3,8 @@ Markdown.
 
 python results/published/published.py                            which variant each program is here
 python results/published/published.py FOLDER...                  which claims hold
-python results/published/published.py FOLDER... --part 8         theirs beside ours, and that part's claims
+python results/published/published.py FOLDER... --part 8         theirs beside ours, and that part's claims;
+                                                                 why those came out so that did not hold
 python results/published/published.py FOLDER... --on owt         theirs beside ours on one of their corpora
 
 The exit code is 0 if no verdict contradicts claims.yaml, 20 if one does, 22 if no claim was
@@ -102,7 +103,8 @@ def main(arguments: Sequence[str]) -> int:
     judged = [judge(claim, programs, records) for claim in claims]
     if judged:
         print_table(*claims_table(judged))
-        sys.stdout.writelines(f"- {explain(judgement)}\n" for judgement in judged)
+    explained = [one for one in judged if not options.part or one.verdict != HELD]
+    sys.stdout.writelines(f"- {explain(judgement)}\n" for judgement in explained)
     if any(judgement.contradicts for judgement in judged):
         return REGRESSION
     return UNMEASURED if judged and {one.verdict for one in judged} == {MISSING} else OK
