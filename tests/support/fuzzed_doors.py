@@ -1,0 +1,122 @@
+"""Fuzz the readers of what others wrote, guided by coverage: needs the package `atheris`.
+
+    python tests/support/fuzzed_doors.py record FOLDER -max_total_time=600
+
+FOLDER keeps the inputs that reached new code, and `crash-...` in the working folder is what a reader
+did not refuse in a sentence. Such an input becomes a row of that reader's tests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import atheris
+
+with atheris.instrument_imports(include=["harness"]):
+    from harness.common import registry
+    from harness.common.errors import Refusal
+    from harness.proof.outside import check_certificate
+    from harness.records.lines import decoded_line
+    from harness.tokenizer import train
+    from harness.tokenizers import forms
+    from harness.tokenizers.folder import parse
+
+CHECKOUT = Path(__file__).parents[2]
+IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+FOLDER = Path(tempfile.mkdtemp(dir=IN_MEMORY))
+FILE = FOLDER / "given"
+
+
+def as_file(read: Callable[[Path], object]) -> Callable[[bytes], None]:
+    """A reader of files as one of bytes, which may refuse them."""
+
+    def read_bytes(content: bytes) -> None:
+        FILE.write_bytes(content)
+        try:
+            read(FILE)
+        except Refusal as refusal:
+            if "\n" in str(refusal):
+                raise
+
+    return read_bytes
+
+
+def record(content: bytes) -> None:
+    decoded_line(content)
+
+
+def certificate(content: bytes) -> None:
+    """A table and a certificate of it, parted by a byte of zero; their digests are right."""
+    table, _, body = content.partition(b"\0")
+    head = b"bpe-certificate 1\ntable %d %s\n" % (
+        len(table),
+        hashlib.sha256(table).hexdigest().encode(),
+    )
+    body = head + body
+    sealed = body + b"sha256 %s\n" % hashlib.sha256(body).hexdigest().encode()
+    FILE.write_bytes(table)
+    FILE.with_suffix(".certificate").write_bytes(sealed)
+    with redirect_stdout(io.StringIO()):
+        try:
+            check_certificate.check(str(FILE), str(FILE.with_suffix(".certificate")))
+        except SystemExit as ended:
+            if ended.code not in (0, 1, 2):
+                raise
+
+
+DOORS: dict[str, Callable[[bytes], None]] = {
+    "tokenizer_json": as_file(lambda path: parse(path, forms.read_tokenizer_json)),
+    "merges": as_file(forms.read_merges_file),
+    "ranks": as_file(lambda path: parse(path, forms.from_ranks)),
+    "card": as_file(lambda path: registry.checked_card("data", path)),
+    "experiment": as_file(lambda path: registry.checked_card("experiment", path)),
+    "record": record,
+    "certificate": certificate,
+}
+
+
+def seeds(door: str) -> list[bytes]:
+    """Sound inputs of a door, from which others are made."""
+    if door in ("card", "experiment"):
+        group = "data" if door == "card" else door
+        return [path.read_bytes() for path in CHECKOUT.glob(f"conf/{group}/*.yaml")]
+    if door == "record":
+        stored = CHECKOUT / "results" / "readme" / "ladder" / "records.jsonl"
+        return stored.read_bytes().splitlines()[:40]
+    if door == "certificate":
+        table = b"3 6c6f77\n2 6c6f776572\n"
+        body = b"tie_break %s\nmin_count 1\nwanted 2\n108 111\n256 119\n"
+        rules = (b"greatest_bytes", b"smallest_bytes", b"huggingface", b"raw_bytes")
+        return [table + b"\0" + body % rule for rule in rules]
+
+    text = FOLDER / "text"
+    text.write_text("low low lower newest widest\n")
+    train(text, 270).save(FOLDER / "saved")
+    return [path.read_bytes() for path in (FOLDER / "saved").iterdir()]
+
+
+def main() -> None:
+    """Fuzz the door that the first argument names; the others are libFuzzer's own."""
+    if len(sys.argv) < 2 or sys.argv[1] not in DOORS:
+        sys.exit(
+            f"usage: python {sys.argv[0]} {'|'.join(DOORS)} [FOLDER] [-max_total_time=SECONDS]"
+        )
+    door = sys.argv.pop(1)
+    found = [Path(argument) for argument in sys.argv[1:] if not argument.startswith("-")]
+    for number, content in enumerate(seeds(door) if found else []):
+        (found[0] / f"seed-{number}").write_bytes(content)
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the checker writes to it
+    atheris.Setup(sys.argv, DOORS[door])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
