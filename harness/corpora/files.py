@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from harness.common.values import at_least, parse_bytes
 SECONDS_TO_SETTLE = 2.0
 BLOCK_BYTES = 1 << 20
 TEXT = "text"  # the file of a text in its entry of the cache
+CHANGED = "was changed while it was read; run the same again"
 TOLERANCE = 10  # a slice may be a tenth shorter than data.bytes, to end with a document or a line
 
 
@@ -73,9 +74,7 @@ class CorpusFile:
     def check_unchanged(self) -> None:
         """Raise Refusal if the file has another digest now."""
         if not self.is_unchanged():
-            raise Refusal(
-                f"{self.name} was changed while it was read; run the same again", UNMEASURED
-            )
+            raise Refusal(f"{self.name} {CHANGED}", UNMEASURED)
 
     def located(self, sentence: str, offset: int) -> str:
         """A sentence about byte `offset` of this file, which names the member that the byte comes
@@ -116,16 +115,10 @@ def digest_of(path: Path) -> str:
     """
     if (sealed := cache.sealed_digest(path)) is not None:
         return sealed
-    state = state_of(path)
-    key = cache.key_of(state)
-    if (entry := cache.find("digests", key)) is not None:
-        return str(entry.facts)
-
-    started = time.time()
-    digest = cache.digest_of(path)
-    if path.stat().st_ctime < started - SECONDS_TO_SETTLE and state_of(path) == state:
-        cache.put("digests", key, lambda _: digest)
-    return digest
+    if time.time() - path.stat().st_ctime < SECONDS_TO_SETTLE:
+        return cache.digest_of(path)
+    key = cache.key_of(state_of(path))
+    return str(cache.kept("digests", key, lambda _: cache.digest_of(path)).facts)
 
 
 def state_of(path: Path) -> str:
@@ -156,33 +149,50 @@ def card_slice(whole: CorpusFile, card: DataCard, special_tokens: Sequence[str])
     length = None if card.bytes is None else parse_bytes(card.bytes, "data.bytes")
     if card.documents is not None:
         at_least("data.documents", card.documents)
-    with whole.path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if whole.bytes else b""
-        start, stop = bounds(mapped, special_tokens, skip, length, card.documents)
-        if start == stop and whole.bytes:
-            skipped = f"data.skip={skip} leaves nothing of {whole.name}: no document starts there; skip less"
-            short = f"data.bytes={length} is less than one character of {whole.name}; set it higher"
-            raise Refusal(skipped if start == whole.bytes else short, UNMEASURED)
-        return excerpt(whole, mapped, start, stop)
+    content = mapped(whole.path)
+    start, stop = bounds(content, special_tokens, skip, length, card.documents)
+    if start == stop and whole.bytes:
+        skipped = (
+            f"data.skip={skip} leaves nothing of {whole.name}: no document starts there; skip less"
+        )
+        short = f"data.bytes={length} is less than one character of {whole.name}; set it higher"
+        raise Refusal(skipped if start == whole.bytes else short, UNMEASURED)
+    return excerpt(whole, content, start, stop)
+
+
+def mapped(path: Path) -> mmap.mmap | bytes:
+    """What is in a file, to be searched without reading it whole."""
+    with path.open("rb") as file:
+        is_empty = not file.read(1)
+        return b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def excerpt(whole: CorpusFile, content: mmap.mmap | bytes, start: int, stop: int) -> CorpusFile:
     """A part of a file as a file of the cache, named by the digest of the whole."""
+    parts = whole.parts or (Part(0, str(whole.path)),)
+    blocks = [memoryview(content)[start:stop]]
+    return made_of(whole, [start, stop], blocks, parts=parts, skip=start)
+
+
+def made_of(
+    whole: CorpusFile, how: Sequence[Any], blocks: Iterable[Any], **facts: Any
+) -> CorpusFile:
+    """A text that was made of a file, as a file of the cache. Raises Refusal if that has changed."""
 
     def make(folder: Path) -> None:
-        (folder / TEXT).write_bytes(memoryview(content)[start:stop])
+        with (folder / TEXT).open("wb") as file:
+            file.writelines(blocks)
         whole.check_unchanged()
 
-    entry = cache.kept("texts", cache.key_of(whole.sha256, start, stop), make)
-    return replace(
-        whole,
-        path=entry.path / TEXT,
-        bytes=stop - start,
-        sha256=entry.digests[TEXT],
-        parts=whole.parts or (Part(0, str(whole.path)),),
-        skip=start,
-        facts=Facts(),
-    )
+    entry = cache.kept("texts", cache.key_of(whole.sha256, *how), make)
+    path, digest = entry.path / TEXT, entry.digests[TEXT]
+    size = path.stat().st_size
+    return replace(whole, path=path, bytes=size, sha256=digest, facts=Facts(), **facts)
+
+
+def any_of(ends: Sequence[bytes]) -> re.Pattern[bytes]:
+    """What matches each of these, the first if several do."""
+    return re.compile(b"|".join(map(re.escape, ends)) or b"(?!)")
 
 
 def bounds(
@@ -198,7 +208,7 @@ def bounds(
     (6, 12)
     """
     tokens = sorted((token.encode() for token in special_tokens), key=len, reverse=True)
-    special = re.compile(b"|".join(map(re.escape, tokens)) if tokens else b"(?!)")
+    special = any_of(tokens)
     start = min(skip, len(content))
     if start and special.search(content):
         ends = (match.end() for match in special.finditer(content, max(0, start - len(tokens[0]))))
@@ -229,14 +239,13 @@ def nearby_end(content: mmap.mmap | bytes, tokens: Sequence[bytes], start: int, 
     """
     nearest = stop - (stop - start) // TOLERANCE
     for ends in (tokens, (b"\n",)):
-        first = [(max(start, nearest - len(end)), end) for end in ends]
-        offsets = [
+        stops = [
             offset + len(end)
-            for low, end in first
-            if (offset := content.rfind(end, low, stop)) >= 0
+            for end in ends
+            if (offset := content.rfind(end, max(start, nearest - len(end)), stop)) >= 0
         ]
-        if offsets:
-            return max(offsets)
+        if stops:
+            return max(stops)
     for token in tokens:  # half a special token is not text
         offset = content.find(token, max(start, stop - len(token) + 1), stop + len(token) - 1)
         if offset >= 0:
