@@ -8,7 +8,9 @@ that IEEE 754 rounds in one way. So the bytes are the same on every machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, pairwise, product
+from functools import reduce
+from itertools import pairwise, product
+from operator import add
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +24,6 @@ from harness.common.cards import DataCard, OneWord, RandomText, RareWords, Runs,
 from harness.common.errors import Refusal
 from harness.common.progress import bar
 from harness.corpora.files import TEXT
-from variants.contract import WordCounts
 
 VERSION = 2  # of what the generators make; another number makes cached sets again
 SEPARATOR = "<|endoftext|>"
@@ -114,9 +115,11 @@ SYLLABLES = [15, 50, 33, 2]
 """The weights of one to four syllables."""
 
 
-def zipf_words(source: ZipfWords) -> Iterator[tuple[bytes, Integers, NDArray[np.uint64]]]:
-    """So many words that share syllables, with counts by the law of Zipf and Mandelbrot; yields
-    some at once: their bytes end to end, their lengths, their counts.
+Item = tuple[bytes, int]
+
+
+def zipf_words(source: ZipfWords) -> Iterator[Item]:
+    """So many words that share syllables, with counts by the law of Zipf and Mandelbrot.
 
     Words are used in the order in which they are drawn for the first time, so short ones come early
     and new ones get longer, as in a text.
@@ -131,23 +134,23 @@ def zipf_words(source: ZipfWords) -> Iterator[tuple[bytes, Integers, NDArray[np.
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
 
     counts = zipf_counts(words, source.sixteenths)
-    pieces = [piece.encode() for piece in chain.from_iterable(slots)]
-    first = np.cumsum([0, *shape[:-1]])
     for start in range(0, words, AT_ONCE):
-        some = np.unravel_index(drawn[start : min(start + AT_ONCE, words)], shape)
-        data, lengths = joined(pieces, np.array(some).T + first)
-        yield data, lengths, counts[start : start + AT_ONCE]
+        some = slice(start, min(start + AT_ONCE, words))
+        places = np.unravel_index(drawn[some], shape)
+        pieces = (slot[place] for slot, place in zip(slots, places, strict=True))
+        yield from zip(reduce(add, pieces), counts[some].tolist(), strict=True)
 
 
-def pieces_of_words(random: RandomState) -> list[list[str]]:
+def pieces_of_words(random: RandomState) -> list[NDArray[np.object_]]:
     """The pieces that a word may have one after another: a space, up to four syllables, a coda.
 
     Syllables start with consonants and end with vowels, so no two choices make the same word.
     """
     pairs = ["".join(pair) for pair in product(ONSETS.split(), VOWELS.split())]
     syllables = random.permutation(pairs).tolist()
-    first = ["", *syllables, *(text.capitalize() for text in syllables)]
-    return [["", " "], first, *[["", *syllables]] * 3, ["", *CODAS.split()]]
+    first = [*syllables, *(text.capitalize() for text in syllables)]
+    slots = [[" "], first, *[syllables] * 3, CODAS.split()]
+    return [np.array([b"", *map(str.encode, slot)], dtype=object) for slot in slots]
 
 
 def random_words(random: RandomState, shape: tuple[int, ...]) -> Integers:
@@ -163,20 +166,6 @@ def falling(number: int, empty: int) -> Integers:
     weights = (1 << 20) // np.arange(10, number + 10)
     weights[0] = weights[1:].sum() * empty // (100 - empty)
     return weights
-
-
-def joined(pieces: Sequence[bytes], places: Integers) -> tuple[bytes, Integers]:
-    """Words of these pieces, end to end, and their lengths.
-
-    >>> joined([b"", b"a", b"bcd"], np.array([[2, 0], [1, 1]]))
-    (b'bcdaa', array([3, 2]))
-    """
-    data = np.frombuffer(b"".join(pieces), np.uint8)
-    sizes = np.array([len(piece) for piece in pieces])
-    lengths = sizes[places]
-    flat = lengths.ravel()
-    shifts = (np.cumsum(sizes) - sizes)[places.ravel()] - (np.cumsum(flat) - flat)
-    return data[np.arange(flat.sum()) + np.repeat(shifts, flat)].tobytes(), lengths.sum(axis=1)
 
 
 def zipf_counts(words: int, sixteenths: int) -> NDArray[np.uint64]:
@@ -211,33 +200,25 @@ SCRIPTS = (
 )  # fmt: skip
 LONG_TEXTS = ("xy", "中文", "07", "Жи ")
 
-Word = tuple[bytes, int]
 
-
-def rare_words(
-    source: RareWords,
-) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint64]]]:
+def rare_words(source: RareWords) -> Iterator[Item]:
     """Yield at most so many heavy words far apart among light ones; the first and the last are heavy.
 
     Each heavy word decides a merge, and the light ones together decide those that follow.
     """
     random, words = RandomState(source.seed), source.words
-    decisive = heavy_words(random)[: source.heavy]
-    numbers = random.permutation(SYMBOLS**3)[: words - len(decisive)]
-    digits = np.stack([numbers // SYMBOLS**2, numbers // SYMBOLS % SYMBOLS, numbers % SYMBOLS], 1)
+    heavy = heavy_words(random)[: source.heavy]
+    numbers = random.permutation(SYMBOLS**3)[: words - len(heavy)]
+    digits = np.transpose(np.unravel_index(numbers, [SYMBOLS] * 3))
     light = (digits + ord("0")).astype(np.uint8)
 
-    table: list[Word] = [(word.tobytes(), 1) for word in light]
-    for place, word in zip(np.linspace(0, words - 1, len(decisive)), decisive, strict=True):
+    table = [(word.tobytes(), 1) for word in light]
+    for place, word in zip(np.linspace(0, words - 1, len(heavy)), heavy, strict=True):
         table.insert(int(place), word)
-
-    lengths = np.array([len(word) for word, _ in table], dtype=np.int64)
-    counts = np.array([count for _, count in table], dtype=np.uint64)
-    data = np.frombuffer(b"".join(word for word, _ in table), dtype=np.uint8)
-    yield data, lengths, counts
+    yield from table
 
 
-def heavy_words(random: RandomState) -> list[Word]:
+def heavy_words(random: RandomState) -> list[Item]:
     """Return the heavy words with their counts, in random order."""
     bytes_of_two = random.permutation(256).astype(np.uint8).reshape(-1, 2)
     heavy = [
@@ -286,10 +267,6 @@ def text_file(card: DataCard) -> Path:
     return cache.kept("texts", key, make).path / TEXT
 
 
-def words_of(card: DataCard) -> WordCounts:
-    """The words that the generator of a card makes."""
-    data, lengths, counts = zip(*GENERATORS[type(card.source)](card.source), strict=True)
-    bounds = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-    columns = b"".join(data), bounds.tobytes(), np.concatenate(counts).tobytes()
-    words, offsets, numbers = (memoryview(column) for column in columns)
-    return WordCounts(words, offsets.cast("q"), numbers.cast("Q"))
+def words_of(card: DataCard) -> Iterator[Item]:
+    """The words that the generator of a card makes, with their counts."""
+    yield from GENERATORS[type(card.source)](card.source)

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from typing import IO, Any
 
@@ -29,12 +29,13 @@ class RowReading:
     """How rows become documents, and how many rows without a text were left out.
 
     `errors` is `strict` or `replace` if the user can choose; None refuses a row that is not UTF-8
-    without advice on that.
+    without advice on that. `others` are columns that are read beside the texts.
     """
 
     column: str | None = None
     skip_nulls: bool = False
     errors: str | None = None
+    others: Sequence[str] = ()
     skipped: int = 0
 
     @property
@@ -58,17 +59,19 @@ class RowReading:
             raise bad_row(path, position, str(error), advice) from error
 
 
-Row = tuple[str, Mapping[str, Any]]  # its place in the file, and its columns
+Row = tuple[str, Any]  # its place in the file, and its columns, or what JSON has in their place
 Reader = Callable[[Any, IO[bytes], RowReading], Iterator[Any]]
 
 
 def texts_in(member: Any, rows: Iterable[Row], reading: RowReading) -> Iterator[bytes]:
     """The text in each row. Raises Refusal, naming the row, if one has none."""
     for position, row in rows:
+        if not isinstance(row, dict):
+            raise bad_row(member, position, f"not an object with a column {reading.name!r}")
         try:
             value = value_in(row, reading.name)
         except (KeyError, TypeError) as error:
-            raise no_column(f"{member}, {position},", reading.name, list(row)) from error
+            raise NoColumn(f"{member}, {position},", reading.name, list(row)) from error
         if value is None and reading.skip_nulls:
             reading.skipped += 1
         else:
@@ -108,63 +111,75 @@ def as_text(member: Any, position: str, value: Any, reading: RowReading) -> byte
 # Tables
 
 
-def rows_of_batches(
-    batches: Reader, what: str, path: Any, file: IO[bytes], reading: RowReading
+def table_rows(
+    open_table: Callable[..., tuple[list[str], Iterable[Any]]],
+    what: str,
+    path: Any,
+    file: IO[bytes],
+    reading: RowReading,
 ) -> Iterator[Row]:
     """The rows of a table that pyarrow reads in batches. Raises Refusal if it is damaged."""
-    row = 0
+    row, columns = 0, [reading.name, *reading.others]
     try:
-        for batch in batches(path, file if file.seekable() else io.BytesIO(file.read()), reading):
-            names = batch.schema.names
-            name = reading.name if reading.name in names else reading.name.partition(".")[0]
-            for scalar in batch.column(name):
+        content = file if file.seekable() else io.BytesIO(file.read())
+        names, batches = open_table(path, content, columns)
+        check_column(path, reading.name, names)
+        for batch in batches:
+            found = [column_in(path, batch, column, names) for column in columns]
+            values = [values_of(path, column, row, reading) for column in found]
+            for cells in zip(*values, strict=True):
                 row += 1
-                yield f"row {row}", row_of(path, f"row {row}", name, scalar, reading)
+                yield f"row {row}", dict(zip(columns, cells, strict=True))
     except (OSError, ValueError, NotImplementedError) as error:
         why = f"near row {row}: {one_line(str(error))}"
         raise Damaged(f"{path} is damaged or not {what}, {why}; {AGAIN}", UNMEASURED) from error
 
 
-def parquet_batches(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Any]:
-    parquet = extra("pyarrow.parquet", path.name).ParquetFile
-    with parquet(file, page_checksum_verification=True) as table:
-        check_column(path, reading.name, table.schema_arrow.names)
-        # of a field that its objects lack, or within a list, a batch has no column
-        for batch in table.iter_batches(ROWS_AT_ONCE, columns=[reading.name]):
-            if not batch.schema.names:
-                raise no_column(path, reading.name, table.schema_arrow.names)
-            yield batch
+def open_parquet(path: Any, file: IO[bytes], columns: list[str]) -> tuple[list[str], Iterable[Any]]:
+    """The names of all columns, and batches of these."""
+    parquet = extra("pyarrow.parquet", str(path)).ParquetFile
+    table = parquet(file, page_checksum_verification=True)
+    return table.schema_arrow.names, table.iter_batches(ROWS_AT_ONCE, columns=columns)
 
 
-def arrow_batches(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Any]:
-    """The batches of an Arrow file, or of a stream, as datasets saves one."""
-    ipc = extra("pyarrow.ipc", path.name)
+def open_arrow(path: Any, file: IO[bytes], _: list[str]) -> tuple[list[str], Iterable[Any]]:
+    """The names and batches of an Arrow file, or of a stream, as datasets saves one."""
+    ipc = extra("pyarrow.ipc", str(path))
     is_file = file.read(len(ARROW)) == ARROW
     file.seek(0)
-    with ipc.open_file(file) if is_file else ipc.open_stream(file) as table:
-        check_column(path, reading.name, table.schema.names)
-        yield from map(table.get_batch, range(table.num_record_batches)) if is_file else table
+    table = ipc.open_file(file) if is_file else ipc.open_stream(file)
+    batches = map(table.get_batch, range(table.num_record_batches)) if is_file else table
+    return table.schema.names, batches
 
 
-parquet_rows = partial(rows_of_batches, parquet_batches, "a Parquet file")
-arrow_rows = partial(rows_of_batches, arrow_batches, "an Arrow file")
+parquet_rows = partial(table_rows, open_parquet, "a Parquet file")
+arrow_rows = partial(table_rows, open_arrow, "an Arrow file")
 
 
-def row_of(path: Any, position: str, name: str, value: Any, reading: RowReading) -> dict[str, Any]:
-    """A value of the column `name` as Python's. Raises Refusal for a text that is not UTF-8."""
+def column_in(path: Any, batch: Any, column: str, names: Sequence[str]) -> Any:
+    """A column of a batch, or a field of the objects in one. Raises Refusal if it is missing."""
+    outer, *inner = [column] if column in batch.schema.names else column.split(".")
     try:
-        return {name: value.as_py()}
+        return reduce(extra("pyarrow.compute", str(path)).struct_field, inner, batch.column(outer))
+    except (KeyError, ValueError, NotImplementedError) as error:
+        raise NoColumn(path, column, names) from error
+
+
+def values_of(path: Any, column: Any, before: int, reading: RowReading) -> list[Any]:
+    """The values of a column, with so many rows before it. Raises Refusal for a text that is not
+    UTF-8.
+    """
+    try:
+        return list(column.to_pylist())
     except UnicodeDecodeError:
-        for field in reading.name.removeprefix(name).split(".")[1:]:
-            value = value[field]
-        content = getattr(value, "value", value).as_buffer().to_pybytes()  # `value` of a dictionary
-        return {reading.name: reading.text_of(path, position, content)}
+        texts = enumerate(column.cast("large_binary").to_pylist(), before + 1)
+        return [text and reading.text_of(path, f"row {row}", text) for row, text in texts]
 
 
 def check_column(path: Any, column: str, names: Sequence[str]) -> None:
     """Raise Refusal if a table with columns of these names has no such one."""
     if column not in names and column.partition(".")[0] not in names:
-        raise no_column(path, column, names)
+        raise NoColumn(path, column, names)
 
 
 # JSON and CSV
@@ -174,8 +189,7 @@ def json_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
     for number, line in enumerate(file, 1):
         if line.strip():
             position = f"line {number}"
-            row = in_json(path, position, reading.text_of(path, position, line))
-            yield position, json_row(path, position, row, reading)
+            yield position, in_json(path, position, reading.text_of(path, position, line))
 
 
 def array_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
@@ -187,9 +201,8 @@ def array_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]
         rows = next(iter(rows.values()))
 
     for number, row in enumerate(rows, 1):
-        position = f"row {number}"
         is_text = row is None or isinstance(row, str)
-        yield position, {reading.name: row} if is_text else json_row(path, position, row, reading)
+        yield f"row {number}", {reading.name: row} if is_text else row
 
 
 def in_json(path: Any, position: str, text: str) -> Any:
@@ -200,12 +213,6 @@ def in_json(path: Any, position: str, text: str) -> Any:
         raise bad_row(path, position, f"not JSON ({error})", advice) from error
 
 
-def json_row(path: Any, position: str, row: Any, reading: RowReading) -> Mapping[str, Any]:
-    if not isinstance(row, dict):
-        raise bad_row(path, position, f"not an object with a column {reading.name!r}")
-    return row
-
-
 def csv_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
     csv.field_size_limit(1 << 30)
     lines = (reading.text_of(path, f"line {number}", line) for number, line in enumerate(file, 1))
@@ -213,7 +220,7 @@ def csv_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
     try:
         header = next(lines, "")
         delimiter = ";" if ";" in header and "," not in header else ","
-        if re.search(r"\.(tsv|tab)\b", path.name.lower()):
+        if re.search(r"\.(tsv|tab)\b[^/]*$", str(path).lower()):
             delimiter = "\t"
 
         rows = csv.DictReader(chain([header], lines), delimiter=delimiter, strict=True)
@@ -233,7 +240,10 @@ def bad_row(path: Any, position: str, why: str, advice: str = FIX_ROW) -> Refusa
     return Refusal(f"{path}, {position}: {why}; {advice}", UNMEASURED, ADVICE)
 
 
-def no_column(path: Any, column: str, names: Sequence[str]) -> Refusal:
-    there = ", ".join(names[:NAMES_SHOWN]) or "none"
-    why = f"{path} has no column {column!r}, there are: {there}"
-    return Refusal(f"{why}; pass data.column=NAME", UNMEASURED, ADVICE)
+class NoColumn(Refusal):
+    """A file or a row lacks a column."""
+
+    def __init__(self, place: Any, column: str, names: Sequence[str]) -> None:
+        there = ", ".join(names[:NAMES_SHOWN]) or "none"
+        why = f"{place} has no column {column!r}, there are: {there}"
+        super().__init__(f"{why}; pass data.column=NAME", UNMEASURED, ADVICE)

@@ -8,7 +8,7 @@ word, and the counts of repeated words are added.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -17,19 +17,16 @@ import msgspec
 
 from harness.common import cache
 from harness.common.cards import DataCard, Generated, YourWords
-from harness.common.errors import UNMEASURED, Refusal, extra
-from harness.common.units import one_line
-from harness.corpora import rows
+from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.cards import difference
 from harness.corpora.files import CorpusFile, digest_of
 from harness.corpora.formats import form_of, unpacking
 from harness.corpora.local import members_of, name_of
-from harness.corpora.rows import RowReading, bad_row
+from harness.corpora.rows import NoColumn, RowReading
 from harness.worker import exchange
 from variants.contract import WordCounts
 
 Item = tuple[bytes, int]
-COLUMNS = ["word", "count"]
 NEEDED = (
     "it needs Parquet, JSON Lines or CSV with the columns word (binary or text) and count (whole numbers), "
     "or what python -m harness.corpora counts --table writes"
@@ -47,18 +44,29 @@ def word_table(card: DataCard) -> CorpusFile:
                 f"data={name} is a table of words, not a text that data.{slicing} can cut; omit it"
             )
 
+    items: Iterator[Item]
+    state: list[Any]
     if card.path is not None:
         paths = members_of(card.path)
-        key = cache.key_of(exchange.FORMAT, *map(digest_of, paths))
-        entry = cache.kept(
-            "counts", key, lambda part: exchange.write_words(part, from_files(paths))
-        )
-        name = name_of(card.path, paths) if isinstance(card.source, YourWords) else name
+        if isinstance(card.source, YourWords):
+            name = name_of(card.path, paths)
+        where, state = ", ".join(map(str, paths)), list(map(digest_of, paths))
+        items = chain.from_iterable(map(items_in, paths))
     elif isinstance(card.source, Generated):
-        entry = generated(card)
+        from harness.corpora import random_text  # late: NumPy is slow to import
+
+        where, state = name, [random_text.VERSION, msgspec.to_builtins(card.source)]
+        items = random_text.words_of(card)
     else:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
 
+    def make(folder: Path) -> dict[str, Any]:
+        try:
+            return exchange.write_words(folder, WordCounts.from_items(items))
+        except ValueError as error:
+            raise Refusal(f"{where}: {error}", UNMEASURED) from error
+
+    entry = cache.kept("counts", cache.key_of(exchange.FORMAT, *state), make)
     word_counts, manifest = exchange.read_words(entry.path)
     actual = {**manifest, "bytes": len(word_counts.data)}
     if wrong := difference(card.facts, actual):
@@ -68,63 +76,24 @@ def word_table(card: DataCard) -> CorpusFile:
     return CorpusFile(name, entry.path, actual["bytes"], manifest["sha256"], table=True)
 
 
-def generated(card: DataCard) -> cache.Entry:
-    """The generated table of a card, made if missing."""
-    from harness.corpora import random_text  # late: NumPy is slow to import
-
-    def make(folder: Path) -> dict[str, Any]:
-        return exchange.write_words(folder, random_text.words_of(card))
-
-    key = cache.key_of(exchange.FORMAT, random_text.VERSION, msgspec.to_builtins(card.source))
-    return cache.kept("counts", key, make)
-
-
-def from_files(paths: Sequence[Path]) -> WordCounts:
-    """The tables in files as one. Raises Refusal if one is not a table of words."""
-    try:
-        return WordCounts.from_items(chain.from_iterable(map(items_in, paths)))
-    except ValueError as error:
-        raise Refusal(f"{', '.join(map(str, paths))}: {error}", UNMEASURED) from error
-
-
 # Files
 
 
 def items_in(path: Path) -> Iterator[Item]:
     """The words of a file with their counts. Raises Refusal if it is not a table of words."""
-    form = form_of(path, "word")
+    form, place = form_of(path, "word"), "its columns"
     with path.open("rb") as file, unpacking(path, file, form.packed) as content:
-        if form.rows is rows.parquet_rows:
-            yield from parquet_items(path, content)
-        elif form.rows not in (None, rows.arrow_rows):
-            yield from row_items(path, form.rows(path, content, RowReading("word")))
-        else:
+        if form.rows is None:
             yield from line_items(path, content)
-
-
-def parquet_items(path: Path, file: IO[bytes]) -> Iterator[Item]:
-    pa, parquet = (extra(name, "a table in Parquet") for name in ("pyarrow", "pyarrow.parquet"))
-    try:
-        with parquet.ParquetFile(file) as table:
-            for batch in table.iter_batches(1 << 16, columns=COLUMNS):
-                words = batch.column("word").cast(pa.large_binary())
-                counts = batch.column("count").cast(pa.int64())
-                if words.null_count or counts.null_count:
-                    why = "has a word or count that is NULL; remove its row"
-                    raise Refusal(f"{path} {why}", UNMEASURED)
-
-                yield from zip(words.to_pylist(), counts.to_pylist(), strict=True)
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise not_a_table(path, one_line(str(error))) from error
-
-
-def row_items(path: Path, found: Iterator[rows.Row]) -> Iterator[Item]:
-    for position, row in found:
+            return
         try:
-            item = row["word"].encode(), int(str(row["count"]))
-        except (AttributeError, KeyError, ValueError) as error:
-            raise bad_row(path, position, "not a word with a whole count") from error
-        yield item
+            for position, row in form.rows(path, content, RowReading("word", others=["count"])):
+                place = position
+                word, count = row["word"], str(row["count"])
+                whole = int(count.removesuffix(".0"))  # of SQL, whose sums may be floating
+                yield word if isinstance(word, bytes) else word.encode(), whole
+        except (AttributeError, KeyError, TypeError, ValueError, NoColumn) as error:
+            raise not_a_table(path, place) from error
 
 
 def line_items(path: Path, file: IO[bytes]) -> Iterator[Item]:
