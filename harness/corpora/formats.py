@@ -27,11 +27,10 @@ from harness.common.printing import print_stderr
 from harness.common.units import one_line
 from harness.corpora import rows
 from harness.corpora.files import BLOCK_BYTES, Damaged
-from harness.corpora.rows import Reader, RowReading
+from harness.corpora.rows import AGAIN, Reader, RowReading
 
 HEAD_BYTES = 1 << 12
 BLOCKS_CHECKED = 16
-AGAIN = "get or make it again"
 OBJECT = "a JSON object"
 ROWS_INSTEAD = "pass text in UTF-8, or rows in Parquet, Arrow, JSON Lines or CSV"
 
@@ -107,17 +106,32 @@ def packed_as(member: Any, head: bytes) -> str:
 
 def text_form(packed: str, ending: str, head: bytes, column: str) -> Form:
     """The form of a text that starts so, under a name with this ending."""
-    reader, kind = json_form(head)
+    reader, kind, first = json_form(head)
     if reader is not None:
-        first = head if reader is rows.json_rows else head[head.index(b"[") + 1 :]
         has_row = ending not in TEXT and starts_with_row(first, column)
         is_named = ending in (*JSON, *ROWS)
-        if (has_row and is_named) or (kind != OBJECT and (has_row or is_named)):
+        if has_row + is_named > (kind == OBJECT):  # which has to be both
             return Form(packed, reader)
 
     if ending in ROWS:
         return Form(packed, ROWS[ending])
     return Form(packed, resembles=kind)
+
+
+def json_form(head: bytes) -> tuple[Reader | None, str, bytes]:
+    """What reads the rows of JSON that starts so, what JSON it is, and its first row; nothing for
+    other text.
+
+    >>> json_form(b'{"text": "low"}\\n')[1], json_form(b'[\\n {"text": "low"}]')[1:]
+    ('JSON Lines', ('a JSON array', b'{"text": "low"}]'))
+    >>> json_form(b'{\\n "name": "low"\\n}')[:2], json_form(b"low")
+    ((None, 'a JSON object'), (None, '', b''))
+    """
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    for start, reader, kind in JSON_FORMS:
+        if match := re.match(start, text):
+            return reader, kind, text[match.end() :]
+    return None, "", b""
 
 
 def starts_with_row(start: bytes, column: str) -> bool:
@@ -128,35 +142,12 @@ def starts_with_row(start: bytes, column: str) -> bool:
     >>> starts_with_row(b'{"cells": [{"text": "low"}]}', "text"), starts_with_row(b'{"id": 1, "te', "text")
     (False, False)
     """
-    text = start.decode("utf-8-sig", errors="replace").lstrip()
-    name = column.partition(".")[0]
+    text, name = start.decode(errors="replace"), column.partition(".")[0]
     try:
         row = json.JSONDecoder().raw_decode(text)[0]
     except (ValueError, RecursionError):
         return re.match(rf'\{{\s*"{re.escape(name)}"\s*:', text) is not None
     return isinstance(row, dict) and name in row
-
-
-def json_form(head: bytes) -> tuple[Reader | None, str]:
-    """What reads the rows of JSON that starts so, and what JSON it is; nothing for other text.
-
-    >>> json_form(b'{"text": "low"}\\n')[1], json_form(b'[\\n {"text": "low"}]')[1]
-    ('JSON Lines', 'a JSON array')
-    >>> json_form(b'{\\n "name": "low"\\n}'), json_form(b"low")
-    ((None, 'a JSON object'), (None, ''))
-    """
-    start = head.removeprefix(codecs.BOM_UTF8).lstrip()
-    if re.match(rb'\[\s*([{"]|null\b)', start):
-        return rows.array_rows, "a JSON array"
-    if not re.match(rb'\{\s*"', start):
-        return None, ""
-
-    line, newline, _ = start.partition(b"\n")
-    is_cut = not newline and len(head) == HEAD_BYTES
-    if is_cut or line.rstrip().endswith(b"}"):
-        return rows.json_rows, "JSON Lines"
-    has_rows = re.match(rb'\{\s*"[^"]*"\s*:\s*\[\s*\{', start)
-    return (rows.array_rows if has_rows else None), OBJECT
 
 
 def is_binary(head: bytes) -> bool:
@@ -261,9 +252,9 @@ PACKED_NAMES = {
     ".zstd": "zst",
 }
 UNPACKED: dict[str, Callable[[Any], Any]] = {
-    "gz": lambda file: gzip.GzipFile(fileobj=file),
-    "bz2": bz2.BZ2File,
-    "xz": lzma.LZMAFile,
+    "gz": gzip.open,
+    "bz2": bz2.open,
+    "xz": lzma.open,
     "zst": lambda file: io.BufferedReader(
         extra("pyarrow", "a .zst file").CompressedInputStream(file, "zstd")
     ),
@@ -314,6 +305,13 @@ ROWS: dict[str, Reader] = {
     **dict.fromkeys((".arrow", ".feather"), rows.arrow_rows),
 }
 """What reads the rows of a file with this ending, unless it starts like another form with rows."""
+JSON_FORMS: tuple[tuple[bytes, Reader | None, str], ...] = (
+    (rb'\[\s*(?=[{"]|null\b)', rows.array_rows, "a JSON array"),
+    (rb'(?=\{[^\S\n]*"[^\n]*(\}\s*(\n|\Z)|\Z))', rows.json_rows, "JSON Lines"),
+    (rb'\{\s*"[^"]*"\s*:\s*\[\s*(?=\{)', rows.array_rows, OBJECT),
+    (rb'\{\s*"', None, OBJECT),
+)
+"""How JSON starts before its first row, what reads it, and what it is; the first that matches."""
 JSON = ("", ".json")
 """Endings of files that have rows if they start like JSON."""
 TEXT = (".txt", ".text", ".md", ".markdown", ".rst", ".tex")
