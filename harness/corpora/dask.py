@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import re
-import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,7 +28,7 @@ from harness.common.printing import print_stderr
 from harness.common.progress import bar
 from harness.common.units import bytes_text, count_text, counted_text, one_line
 from harness.corpora import local
-from harness.corpora.files import CorpusFile
+from harness.corpora.files import CHANGED, CorpusFile
 from harness.corpora.formats import Form, is_url
 from harness.corpora.local import Documents
 from harness.corpora.rows import RowReading
@@ -43,7 +42,6 @@ RUN = "run"  # the file of a part's words in its entry of the cache
 FORMAT = 9  # of a run in the cache; one of another format is not read
 PART_BYTES = 64_000_000
 SECONDS_TO_CONNECT = 20
-AGAIN = "run the same command again"
 STATES = (
     "ETag",
     "etag",
@@ -81,9 +79,8 @@ def counted_table(
         )
 
     def make(folder: Path) -> dict[str, Any]:
-        runs = f"parts/{key}"
-        facts = merge_parts(count(label, parts, scheduler, memory, runs), folder)
-        shutil.rmtree(cache.folder(runs))
+        facts = merge_parts(count(label, parts, scheduler, memory, f"parts/{key}"), folder)
+        cache.remove("parts", key)
         return facts
 
     table = cache.kept("counts", key, make)
@@ -95,13 +92,13 @@ def counted_table(
 
 def text_of(card: DataCard, corpus: Corpus, file: CorpusFile | None) -> Documents:
     """What is to be counted. Raises Refusal if its documents cannot be counted separately."""
-    if file is not None:
-        return Documents(file.name, [local_member(file.path)], [Form()], RowReading())
-
+    found = [file.path] if file else local.members_of(card.path, members_behind)
     members = [
-        local_member(member) if isinstance(member, Path) else member
-        for member in local.members_of(card.path, members_behind)
+        member_of(str(member.absolute())) if isinstance(member, Path) else member
+        for member in found
     ]
+    if file is not None:
+        return Documents(file.name, members, [Form()], RowReading())
     text = local.documents_of(card, corpus.special_tokens, corpus.errors, members)
     separator = text.separator
     if separator and not counting.ends_a_part(separator, corpus.special_tokens):
@@ -160,32 +157,24 @@ class Member:
     def __str__(self) -> str:
         return self.address
 
-    @property
-    def name(self) -> str:
-        return self.address.rpartition("/")[2]
-
     def open(self, _: str = "rb") -> BinaryIO:
         system, path = storage(self.address)
         return io.BufferedReader(system.open(path, "rb"), 1 << 20)
-
-    def is_unchanged(self) -> bool:
-        system, path = storage(self.address)
-        return member_at(self.address, system.info(path)) == self
 
 
 def member_at(address: str, info: Mapping[str, Any]) -> Member:
     """A file with its size and tag, or time; without its inode: workers see it through another
     mount.
     """
-    value: Any = next((info[key] for key in STATES if info.get(key) is not None), None)
-    return Member(
-        address, info["size"], str(value.timestamp() if hasattr(value, "timestamp") else value)
-    )
+    state: Any = next((info[key] for key in STATES if info.get(key) is not None), None)
+    if hasattr(state, "timestamp"):  # a date in one answer is a number in another
+        state = state.timestamp()
+    return Member(address, info["size"], str(state))
 
 
-def local_member(path: Path) -> Member:
-    address = str(path.absolute())
-    return member_at(address, storage(address)[0].info(address))
+def member_of(address: str) -> Member:
+    system, path = storage(address)
+    return member_at(address, system.info(path))
 
 
 def storage(address: str) -> tuple[Any, str]:
@@ -200,28 +189,36 @@ def storage(address: str) -> tuple[Any, str]:
 
 def members_behind(url: str) -> list[Member]:
     """The files that a URL names: itself, those in a folder, those that match a pattern."""
-    special = r"[*[]" if url.startswith("http") else r"[*?[]"  # ? starts a query on the web
     try:
         system, path = storage(url)
-        if re.search(special, url):
-            infos = system.glob(path, detail=True)
-        else:
-            info = system.info(path)
-            infos = {path: info} if info["type"] != "directory" else system.find(path, detail=True)
+        infos = infos_at(system, path)
     except Exception as error:  # whatever the libraries of all the services raise
         raise unreadable(url, error) from error
 
-    names = [name for name in sorted(infos) if "/." not in f"/{name.removeprefix(path)}"]
-    plain = {
-        system.unstrip_protocol(name): infos[name]
-        for name in (local.without_markers(names) if len(names) > 1 else names)
-        if infos[name]["type"] == "file"
-    }
-    if not plain or any(info.get("size") is None for info in plain.values()):
+    shown = [name for name in sorted(infos) if "/." not in f"/{name.removeprefix(path)}"]
+    names = [
+        name for name in local.without_markers(shown) or shown if infos[name]["type"] == "file"
+    ]
+    members = [member_at(system.unstrip_protocol(name), infos[name]) for name in names]
+    if not members or any(member.size is None for member in members):
         raise Refusal(
             f"{url} not found, or its size is unknown; fetch it and set data.path=FILE", UNMEASURED
         )
-    return [member_at(address, info) for address, info in plain.items()]
+    return members
+
+
+def infos_at(system: Any, path: str) -> dict[str, Mapping[str, Any]]:
+    """What a file system says of a file, of those in a folder, or else of those that match a
+    pattern.
+    """
+    try:
+        info = system.info(path)
+    except FileNotFoundError:
+        matching = dict(system.glob(path, detail=True))
+        if not matching:
+            raise
+        return matching
+    return dict(system.find(path, detail=True)) if info["type"] == "directory" else {path: info}
 
 
 def unreadable(address: str, error: Exception) -> Refusal:
@@ -245,7 +242,10 @@ class Chunk:
     `last` or later.
     """
 
-    text: Documents  # of this file alone
+    member: Member
+    form: Form
+    separator: str
+    reading: RowReading
     corpus: Corpus  # how to read it
     first: int
     last: int
@@ -254,34 +254,28 @@ class Chunk:
         return str(self.member)
 
     @property
-    def member(self) -> Member:
-        (member,) = self.text.members
-        return member  # type: ignore[no-any-return]
-
-    @property
     def size(self) -> int:
         return self.last - self.first
 
     @property
     def key(self) -> str:
         """The key of all that its words depend on."""
-        form, place = self.text.forms[0].remark, (self.first, self.last)
-        how = form, self.text.separator, repr(self.text.reading), repr(self.corpus)
-        return cache.key_of(FORMAT, regex.__version__, repr(self.member), place, how)
+        how = self.form.remark, self.separator, repr(self.reading), repr(self.corpus)
+        place = repr(self.member), self.first, self.last
+        return cache.key_of(FORMAT, regex.__version__, place, how)
 
+    @cached_property
     def bounds(self) -> tuple[int, int]:
         """The safe places."""
-        size = self.member.size
         with self.member.open() as file:
-            start, stop = (
-                counting.safe_place(self.corpus, file, size, place)
-                for place in (self.first, self.last)
-            )
-        return start, stop
+            place_from = partial(counting.safe_place, self.corpus, file, self.member.size)
+            return place_from(self.first), place_from(self.last)
 
     def open(self, _: str = "rb") -> BinaryIO:
-        """The bytes of the range as a file."""
-        start, stop = self.bounds()
+        """The file, or the bytes of the range as one."""
+        start, stop = self.bounds
+        if not self.form.is_plain:
+            return self.member.open()
         with self.member.open() as file:
             file.seek(start)
             return io.BytesIO(file.read(stop - start))
@@ -295,8 +289,8 @@ def divide(text: Documents, corpus: Corpus) -> list[Chunk]:
     for member, form in zip(text.members, text.forms, strict=True):
         number = max(1, -(-member.size // PART_BYTES)) if form.is_plain else 1
         bounds = [member.size * index // number for index in range(number + 1)]
-        file = replace(text, members=[member], forms=[form])
-        parts += [Chunk(file, corpus, first, last) for first, last in pairwise(bounds)]
+        for first, last in pairwise(bounds):
+            parts.append(Chunk(member, form, text.separator, text.reading, corpus, first, last))
     return sorted(parts, key=lambda part: -part.size)
 
 
@@ -315,51 +309,36 @@ class CountedPart:
         return self.facts
 
 
-@dataclass(frozen=True)
-class Stoppable:
-    """A file until nobody needs what is written into it."""
-
-    file: BinaryIO
-    is_stopped: Callable[[], bool]
-
-    def write(self, block: bytes) -> int:
-        if self.is_stopped():
-            raise Refusal("not needed any more")
-        return self.file.write(block)
-
-
 def count_part(
     part: Chunk, memory: int | None, is_stopped: Callable[[], bool] = bool
 ) -> CountedPart:
     """Count a part. Raises Refusal, which names the file, if it cannot be read."""
-    text, sizes = part.text, list[int]()
-    text = replace(text, reading=replace(text.reading))
-    start = 0
+    sizes, reading = list[int](), replace(part.reading)
+
+    def show(_: int) -> None:
+        if is_stopped():
+            raise Refusal("not needed any more")
+
     try:
-        if text.forms[0].is_plain:
-            start, stop = part.bounds()
-            end = text.separator if stop == part.member.size else ""
-            text = replace(text, members=[part], separator=end)
-
-        def write(file: BinaryIO) -> None:
-            sizes.append(text.write(Stoppable(file, is_stopped))[0])  # type: ignore[arg-type]
-
-        word_counts = counting.count_stream(part.corpus, write, memory)
-        if not part.member.is_unchanged():
-            raise Refusal(f"{part} was changed while it was counted; {AGAIN}", UNMEASURED)
+        start, stop = part.bounds
+        separator = part.separator if stop == part.member.size else ""
+        text = Documents(str(part), [part], [part.form], reading, separator)
+        word_counts = counting.count_stream(
+            part.corpus, lambda file: sizes.append(text.write(file, show)[0]), memory
+        )
+        if member_of(part.member.address) != part.member:
+            raise Refusal(f"{part} {CHANGED}", UNMEASURED)
     except (InvalidText, LeftOut) as error:
-        error.path, error.offset = f"{part}{text.forms[0].remark}", error.offset + start
+        error.path, error.offset = f"{part}{part.form.remark}", error.offset + start
         raise Refusal(str(error), UNMEASURED) from error
     except Exception as error:  # whatever the libraries of all the services raise
         raise unreadable(str(part), error) from error
 
-    facts = {"bytes": sizes[0], "skipped": text.reading.skipped}
+    facts = {"bytes": sizes[0], "skipped": reading.skipped}
     return CountedPart(counting.sorted_run(word_counts), facts)
 
 
 # Who does it
-
-Submit = Callable[[Chunk, int | None], "Future[CountedPart]"]
 
 
 def results(
@@ -379,12 +358,12 @@ def results(
         except Exception as error:  # whatever happens to a scheduler and its workers
             what = f"the scheduler or a worker was lost ({line_of(error)})"
             needs = "workers need this version of bpe-harness, memory and room"
-            advice = f"the words of counted parts are kept, {AGAIN}"
+            advice = "the words of counted parts are kept, run the same command again"
             raise Refusal(f"{what}; {needs}; {advice}", UNMEASURED) from error
 
 
 @contextlib.contextmanager
-def workers(scheduler: str | None) -> Iterator[Submit]:
+def workers(scheduler: str | None) -> Iterator[Callable[..., Future[CountedPart]]]:
     """What has a part counted, by threads of this process or by the workers of a scheduler."""
     if scheduler is not None:
         with client_of(scheduler) as client:
@@ -408,7 +387,7 @@ def client_of(scheduler: str) -> Iterator[Any]:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         client = distributed.Client(scheduler, timeout=SECONDS_TO_CONNECT, set_as_default=False)
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         advice = "set counting.params.scheduler=tcp://HOST:PORT of a running one, or omit it for workers here"
         raise Refusal(
             f"no scheduler answers at {scheduler} ({line_of(error)}); {advice}", UNMEASURED

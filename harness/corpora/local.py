@@ -26,7 +26,7 @@ from harness.common.cards import DataCard
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.progress import Advance, bar
 from harness.common.values import split_list
-from harness.corpora.files import BLOCK_BYTES, TEXT, Part, check_readable, state_of
+from harness.corpora.files import BLOCK_BYTES, CHANGED, TEXT, Part, check_readable, state_of
 from harness.corpora.formats import (
     Form,
     documents_in,
@@ -42,6 +42,8 @@ SPARK = r"/_[^/.]*$|/(_delta_log|_spark_metadata|_temporary)/"
 """What Spark and its like leave beside their data: _SUCCESS, _committed_1, logs."""
 DATASETS = r"/(dataset_info|dataset_dict|state)\.json$|/cache-[^/]*\.arrow$"
 """What datasets leaves beside Arrow: descriptions, and results of `map`."""
+PATTERN = "[*?[]"
+"""What a pattern of names has, and hardly a name."""
 File = TypeVar("File")
 
 
@@ -63,9 +65,9 @@ class Documents:
 
     def files(self, show: Advance | None = None) -> Iterator[tuple[str, Iterator[Iterator[bytes]]]]:
         """Of each file its name and its documents; `show` is called with the bytes that were read
-        of all files, compressed or not.
+        of all files, compressed or not. Raises Refusal if a file of this machine changes meanwhile.
         """
-        before = 0
+        states, before = self.states(), 0
         for member, form in zip(self.members, self.forms, strict=True):
             with member.open("rb") as file:
                 documents = documents_in(member, file, self.reading, form)
@@ -73,7 +75,11 @@ class Documents:
                     f"{member}{form.remark}",
                     (self.blocks(document, file, before, show) for document in documents),
                 )
-                before += member.stat().st_size if show else 0
+            if isinstance(member, Path):
+                before += member.stat().st_size
+
+        if self.states() != states:
+            raise Refusal(f"{self.name} {CHANGED}", UNMEASURED)
 
     def blocks(
         self, document: Iterator[bytes], file: IO[bytes], before: int, show: Advance | None
@@ -89,11 +95,9 @@ class Documents:
             ) from error
 
     def read(self, show: Advance | None = None) -> Iterator[Iterator[bytes]]:
-        """Every document. Raises Refusal if a file changes in the meantime."""
-        states = self.states()
+        """Every document."""
         for _, documents in self.files(show):
             yield from documents
-        self.check_unchanged(states)
 
     def write(self, text: BinaryIO, show: Advance | None = None) -> tuple[int, list[Part]]:
         """Write all documents as one text: each is followed by the separator unless it ends with it
@@ -111,14 +115,8 @@ class Documents:
         return sum(path.stat().st_size for path in self.members)
 
     def states(self) -> list[tuple[str, str]]:
-        """Changes when a file does."""
-        return [(str(path), state_of(path)) for path in self.members]
-
-    def check_unchanged(self, states: list[tuple[str, str]]) -> None:
-        """Raise Refusal if a file has another state now."""
-        if self.states() != states:
-            what = f"{self.name} was changed while it was read"
-            raise Refusal(f"{what}; run the same again", UNMEASURED)
+        """Of the files of this machine what changes when they do."""
+        return [(str(path), state_of(path)) for path in self.members if isinstance(path, Path)]
 
 
 def local_corpus(
@@ -128,13 +126,28 @@ def local_corpus(
 
     A single plain file is used in place. Anything else is joined into one, cached until a member
     changes: each document (a file, or a row) is followed by the first special token unless it ends
-    with it or is empty.
+    with it or is empty. Raises Refusal, and leaves nothing, if one cannot be read or the cache has no
+    room.
     """
     text = documents_of(card, special_tokens, errors)
-    if text.separator or not text.forms[0].is_plain:
-        return text, *assemble(text)
-    is_piped = card.path == "-"
-    return text, text.members[0], (Part(0, "standard input"),) if is_piped else ()
+    reading = text.reading
+    if not text.separator and text.forms[0].is_plain:
+        is_piped = card.path == "-"
+        return text, text.members[0], (Part(0, "standard input"),) if is_piped else ()
+
+    def make(folder: Path) -> list[Any]:
+        with (
+            bar(f"reading {text.name}", text.size(), "bytes") as show,
+            (folder / TEXT).open("wb") as file,
+        ):
+            _, parts = text.write(file, show)
+        return [reading.skipped, parts]
+
+    key = cache.key_of(text.states(), text.separator, repr(reading))
+    entry = cache.kept("texts", key, make)
+    reading.skipped, parts = entry.facts
+    reading.report()
+    return text, entry.path / TEXT, tuple(Part(*part) for part in parts)
 
 
 def documents_of(
@@ -155,78 +168,83 @@ def documents_of(
     separator = separator_of(path, forms, reading, special_tokens)
     if path == "-":
         return Documents("stdin", members, forms, reading, separator)
-    name, whole_path = name_of(path, members), path_text(path, members)
-    return Documents(name, members, forms, reading, separator, whole_path)
+    whole_path = path_text(path, members)
+    return Documents(name_of(whole_path), members, forms, reading, separator, whole_path)
+
+
+def names_in(path: Any) -> list[str]:
+    """The names in a list, also in one that is written as text; or the only one."""
+    if isinstance(path, list):
+        return [name for each in path for name in names_in(each)]
+    text = str(path)
+    return [text] if os.path.lexists(text) else split_list(text, "data.path")
 
 
 def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> list[Any]:
-    """The files that `path` names, in order. Raises Refusal if there are none, or one cannot be
-    read.
+    """The files that `path` names, in order; those of a URL by `behind`. Raises Refusal if there are
+    none, or one cannot be read.
     """
-    members = [spooled("-")] if path == "-" else named_files(path, behind)
+    names = names_in(path)
+    if not any(names):
+        raise Refusal("data.path is empty; set data.path=FILE or 'data.path=[A,B]'")
+    if "-" in names and len(names) > 1:
+        raise Refusal("standard input cannot be joined with files; set data.path=- alone")
+
+    members = [member for name in names for member in files_named(name, behind)]
     for member in members:
         if isinstance(member, Path):
             check_readable(member)
     return members
 
 
-def named_files(path: Any, behind: Callable[[str], list[Any]] | None) -> list[Any]:
-    """The files that `path` names, in order; those of a folder or pattern sorted by their path, of
-    a URL by `behind`.
+def files_named(name: str, behind: Callable[[str], list[Any]] | None) -> list[Any]:
+    """The files of a name, in order; those of a folder or pattern sorted by their path.
 
     A folder means all plain files in it at any depth, except hidden ones and those in hidden
     folders; links to folders are not followed. A pattern is a shell's, with `**` for folders at any
     depth.
     """
-    if not path:
-        raise Refusal("data.path is empty; set data.path=FILE or 'data.path=[A,B]'")
-    if isinstance(path, list):
-        return [member for name in path for member in named_files(name, behind)]
-    path = str(path)
-    expanded = path if os.path.lexists(path) else os.path.expanduser(path)  # noqa: PTH111
+    expanded = name if os.path.lexists(name) else os.path.expanduser(name)  # noqa: PTH111
+    if name == "-":
+        return [spooled(name)]
     if os.path.isdir(expanded):  # noqa: PTH112 - a long list is an error to pathlib
         return files_below(Path(expanded))
-    if os.path.lexists(expanded):
-        return [spooled(expanded) if is_stream(expanded) else Path(expanded)]
-
-    if path == "-":
-        raise Refusal("standard input cannot be joined with files; set data.path=- alone")
-    if is_url(path):
+    if is_url(name) and not os.path.lexists(expanded):
         if behind is None:
             raise Refusal(
-                f"{path} is not on this machine; counting=dask counts it where it is, or download it first"
+                f"{name} is not on this machine; counting=dask counts it where it is, or download it first"
             )
-        return behind(path)
-    if is_list(path):
-        return named_files(split_list(path, "data.path"), behind)
+        return behind(name)
 
-    if not re.search(r"[*?[]", expanded):
-        return [files.path_named(expanded)]
-    found = sorted(path for path in glob.glob(expanded, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
-    paths = found if PurePath(expanded).name.startswith("_") else without_markers(found)
+    paths = [expanded]
+    if not os.path.lexists(expanded) and re.search(PATTERN, expanded):
+        found = sorted(filter(os.path.isfile, glob.glob(expanded, recursive=True)))  # noqa: PTH207
+        paths = without_markers(found) or found
     if not paths:
         raise Refusal(
             f"{expanded} not found, and no file matches it as a pattern; check data.path",
             UNMEASURED,
         )
-    return [spooled(path) if is_stream(path) else Path(path) for path in paths]
+    named = map(files.path_named, paths)
+    return [spooled(str(path)) if is_stream(path) else path for path in named]
 
 
 def named_places(path: Any) -> list[Path]:
     """What `path` may name on this machine: files, and folders that are read whole."""
-    names = split_list(path, "data.path") if isinstance(path, str) and is_list(path) else path
     places: list[str] = []
-    for name in map(str, names if isinstance(names, list) else [names]):
+    for name in names_in(path):
         expanded = os.path.expanduser(name)  # noqa: PTH111
         matching = glob.glob(expanded, recursive=True)  # noqa: PTH207
         places += [name, expanded, *filter(os.path.isfile, matching)]
     return list(map(Path, places))
 
 
-def is_stream(path: str | Path) -> bool:
+def is_stream(path: Path) -> bool:
     """Whether a path means another file, or nothing, in another process: /dev/stdin, /dev/fd/N and
     what is below /proc.
     """
+    if not os.path.exists(path):  # noqa: PTH110
+        return False
     forms = os.path.abspath(path), os.path.realpath(path)  # noqa: PTH100
     return any(f"{form}/".startswith(STREAMS) for form in forms)
 
@@ -241,12 +259,12 @@ def files_below(folder: Path) -> list[Path]:
         raise Refusal(
             f"{folder} is not a folder of texts; set data.path to one, or to a pattern", UNMEASURED
         )
-    files = []
+    found: list[str] = []
     for parent, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths = (Path(parent, name) for name in names if not name.startswith("."))
-        files += [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - of a link that may not be followed
-    files = without_markers(files)
+        paths = [os.path.join(parent, name) for name in names if not name.startswith(".")]  # noqa: PTH118
+        found += filter(os.path.isfile, paths)  # of a link that may not be followed
+    files = without_markers(list(map(Path, found)))
     if not files:
         raise Refusal(f"{folder} has no files; set data.path=FILE with one that exists", UNMEASURED)
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
@@ -287,60 +305,32 @@ def separator_of(
     return special_tokens[0]
 
 
-def name_of(path: Any, members: Sequence[Any]) -> str:
-    """A short name for records, without the folders above; a file's name need not be UTF-8, but a
-    record is. A pattern is named with the folder that it looks into.
-
-    >>> name_of("[texts/a.txt,b.txt]", [Path("texts/a.txt"), Path("b.txt")])
-    'a.txt+1'
-    >>> name_of("/home/me/texts/**/*.txt", [Path("a.txt"), Path("b.txt")])
-    'texts/**/*.txt'
-    """
-    parts = PurePath(path_text(path, members)).parts
-    first = len(parts)
-    if len(members) > 1 and not (isinstance(path, list) or is_list(path)):
-        is_pattern = [re.search("[*?[]", part) is not None for part in parts]
-        first = is_pattern.index(True) if True in is_pattern else first
-    return "/".join(parts[first - 1 :])
-
-
 def path_text(path: Any, members: Sequence[Any]) -> str:
     """The whole path of a file, a folder or a pattern; of a list that of the first, and how many
-    others there are.
+    others there are. A file's name need not be UTF-8, but a record is.
     """
-    if len(members) == 1 or isinstance(path, list) or is_list(path):
-        others = f"+{len(members) - 1}" if len(members) > 1 else ""
-        whole_path = f"{Path(str(members[0])).absolute()}{others}"
-    else:
-        whole_path = str(Path(path).resolve())
+    names, others = names_in(path), len(members) - 1
+    whole_path = str(Path(str(members[0])).absolute())
+    if others and len(names) == 1:
+        whole_path = str(Path(names[0]).resolve())
+    elif others:
+        whole_path += f"+{others}"
     return os.fsencode(whole_path).decode(errors="replace")
 
 
-def is_list(text: str) -> bool:
-    return text.startswith("[") and text.endswith("]") and not os.path.lexists(text)
+def name_of(whole_path: str) -> str:
+    """A short name for records, without the folders above. A pattern is named with the folder that
+    it looks into.
 
-
-def assemble(text: Documents) -> tuple[Path, tuple[Part, ...]]:
-    """One file of these files and its parts, made again if one of them has changed.
-
-    Raises Refusal, and leaves nothing, if one cannot be read or the cache has no room.
+    >>> name_of("/home/me/texts/a.txt+1"), name_of("/home/me/texts/**/*.txt")
+    ('a.txt+1', 'texts/**/*.txt')
     """
-    states, reading = text.states(), text.reading
-
-    def make(folder: Path) -> list[Any]:
-        with (
-            bar(f"reading {text.name}", text.size(), "bytes") as show,
-            (folder / TEXT).open("wb") as file,
-        ):
-            _, parts = text.write(file, show)
-        text.check_unchanged(states)
-        return [reading.skipped, parts]
-
-    key = cache.key_of(states, text.separator, repr(reading))
-    entry = cache.kept("texts", key, make)
-    reading.skipped, parts = entry.facts
-    reading.report()
-    return entry.path / TEXT, tuple(Part(*part) for part in parts)
+    parts = PurePath(whole_path).parts
+    first = len(parts)
+    if not os.path.lexists(whole_path):
+        matching = [place for place, part in enumerate(parts) if re.search(PATTERN, part)]
+        first = min(matching, default=first)
+    return "/".join(parts[first - 1 :])
 
 
 def append(text: BinaryIO, document: Iterator[bytes], end: bytes) -> int:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -97,17 +98,12 @@ def documents(
 
     Files are not copied, and memory is that of a block or of a row. Raises Refusal as `text` does.
     """
-    found = found_documents(card_named(source, settings))
-    with contextlib.ExitStack() as opened:
-        show = None
-        if progress:
-            shown = bar(f"encoding {found.name}", found.size(), "bytes")
-            show = opened.enter_context(shown)
+    card = card_named(source, settings)
+    is_made = card.path is None or is_slice(card)
+    found = plain(text_of(card)) if is_made else documents_of(card, ["any"], None)
+    shown: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if progress:
+        shown = bar(f"encoding {found.name}", found.size(), "bytes")
+    with shown as show:
         yield found.read(show)
     found.reading.report()
-
-
-def found_documents(card: DataCard) -> Documents:
-    if card.path is None or is_slice(card):
-        return plain(text_of(card))
-    return documents_of(card, ["any"], None)

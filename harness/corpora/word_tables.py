@@ -21,7 +21,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.cards import difference
 from harness.corpora.files import CorpusFile, digest_of
 from harness.corpora.formats import form_of, unpacking
-from harness.corpora.local import members_of, name_of
+from harness.corpora.local import members_of, name_of, path_text
 from harness.corpora.rows import NoColumn, RowReading
 from harness.worker import exchange
 from variants.contract import WordCounts
@@ -49,7 +49,7 @@ def word_table(card: DataCard) -> CorpusFile:
     if card.path is not None:
         paths = members_of(card.path)
         if isinstance(card.source, YourWords):
-            name = name_of(card.path, paths)
+            name = name_of(path_text(card.path, paths))
         where, state = ", ".join(map(str, paths)), list(map(digest_of, paths))
         items = chain.from_iterable(map(items_in, paths))
     elif isinstance(card.source, Generated):
