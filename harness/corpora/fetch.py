@@ -2,13 +2,12 @@
 
 Downloads stay in a folder of their own until the corpus is complete and is what its card describes;
 then it is renamed into place. So a file in place is complete, and a wrong file is never put there.
-While data arrives, the size on the card is the limit. Packages, and files of Hugging Face, are not
-downloaded again after an interruption.
+The size on the card is the limit. Packages, and files of Hugging Face, are not downloaded again
+after an interruption.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import http.client
@@ -21,10 +20,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness.common import cache
-from harness.common.cards import Addressed, DataCard, HuggingFace, Packaged, Url, inside
+from harness.common.cards import Addressed, DataCard, Facts, HuggingFace, Packaged, Url, inside
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.printing import print_stderr
-from harness.common.progress import Advance, bar
+from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.corpora.cards import check_facts, difference, fetched_kind
 from harness.corpora.files import BLOCK_BYTES, Damaged, check_length
@@ -83,11 +82,7 @@ def fetch_entry(card: DataCard, source: Url | HuggingFace | Packaged) -> cache.E
             fetched = from_addresses(source, folder, size)
 
         print_stderr(f"checking {fetched.name}")
-        digest = cache.digest_of(fetched)
-        facts = {"bytes": fetched.stat().st_size, "sha256": digest}
-        if wrong := difference(card.facts, facts):
-            advice = "it was discarded, and if the next fetch ends so too, its source has changed"
-            raise Damaged(f"what was fetched for {card.name} {wrong}; {advice}", UNMEASURED)
+        digest = checked_digest(fetched, card.facts)
     except Damaged:
         shutil.rmtree(folder)  # so that the next call starts afresh
         raise
@@ -100,21 +95,28 @@ def fetch_entry(card: DataCard, source: Url | HuggingFace | Packaged) -> cache.E
     return entry
 
 
+def checked_digest(path: Path, stated: Facts) -> str:
+    """The sha256 of what was fetched. Raises Damaged if it differs from what the card states."""
+    digest = cache.digest_of(path)
+    if wrong := difference(stated, {"bytes": path.stat().st_size, "sha256": digest}):
+        advice = "it was discarded, and if the next fetch ends so too, its source has changed"
+        raise Damaged(f"{path.name} {wrong}; {advice}", UNMEASURED)
+    return digest
+
+
 def from_addresses(source: Url | HuggingFace, folder: Path, size: int) -> Path:
     """One or several files over HTTP: unpacked if they are compressed; their texts only, if they
     have rows. Raises Refusal, and Damaged if one has another digest or more bytes arrive than the
     card says.
     """
     limit = source.download or (size and size + HEADERS)
-    with bar(source.file, 0, "bytes") as show:
-        if isinstance(source, HuggingFace):
-            paths = from_hub(source, folder, limit, show)
-        else:
-            paths = [from_url(source.url, folder, limit, show)]
+    if isinstance(source, HuggingFace):
+        paths = from_hub(source, folder, limit)
+    else:
+        paths = [from_url(source.url, folder, limit)]
     for path, digest in zip(paths, source.sha256 or [], strict=False):
-        if digest is not None and (actual := cache.digest_of(path)) != digest:
-            why = f"has sha256 {actual}, not {digest} as on its card"
-            raise Damaged(f"{path.name} {why}; it was discarded", UNMEASURED)
+        if digest is not None:
+            checked_digest(path, Facts(sha256=digest))
 
     forms = list(map(form_of, paths))
     if source.column is None:
@@ -135,33 +137,32 @@ def from_addresses(source: Url | HuggingFace, folder: Path, size: int) -> Path:
     return whole
 
 
-def from_url(url: str, folder: Path, limit: int, show: Advance) -> Path:
+def from_url(url: str, folder: Path, limit: int) -> Path:
     """One file over HTTP."""
-    path = folder / f"fetched-{Path(urlsplit(url).path).name}"
-    if path.exists():
-        return path
+    name = Path(urlsplit(url).path).name
+    path = folder / f"fetched-{name}"
     print_stderr(f"fetching {url}")
-    part = path.with_name(f"{path.name}.part")
     request = urllib.request.Request(url, headers={"User-Agent": "bpe-harness"})
     opener = urllib.request.build_opener(NoFTP)
 
     try:
         with (
             opener.open(request, timeout=SECONDS_WITHOUT_A_BYTE) as response,
-            part.open("wb") as file,
+            path.open("wb") as file,
+            bar(name, response.length or 0, "bytes") as show,
         ):
             total = response.length
             while block := response.read1(BLOCK_BYTES):
                 file.write(block)
                 check_length(url, file.tell(), limit)
-                show(file.tell(), total)
+                show(file.tell())
             if response.length:
                 raise ConnectionError(f"the connection ended after {file.tell()} of {total} bytes")
     except (OSError, http.client.HTTPException, ValueError) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
         raise refusal(url, error) from error
-    return part.replace(path)
+    return path
 
 
 class NoFTP(urllib.request.FTPHandler):
@@ -171,49 +172,27 @@ class NoFTP(urllib.request.FTPHandler):
         raise urllib.error.URLError("unknown url type: ftp")
 
 
-def from_hub(source: HuggingFace, folder: Path, limit: int, show: Advance) -> list[Path]:
-    """The files of a data set of Hugging Face, as its own client fetches them."""
+def from_hub(source: HuggingFace, folder: Path, limit: int) -> list[Path]:
+    """The files of a data set of Hugging Face, as its own client fetches them, which refuses one of
+    another size than the hub says.
+    """
     hub = extra("huggingface_hub", "a data set of Hugging Face")
     print_stderr(f"fetching {', '.join(source.paths)} of {source.repository}")
-    paths: list[Path] = []
+    where: dict[str, Any] = {"repo_type": "dataset", "revision": source.revision}
+    where["endpoint"] = os.environ.get("HF_ENDPOINT")
+    paths, size = [], 0
     for name in source.paths:
-        before = sum(path.stat().st_size for path in paths)
-        where = {"revision": source.revision, "repo_type": "dataset", "local_dir": folder}
-
         try:
-            path = hub.hf_hub_download(
-                source.repository,
-                name,
-                **where,
-                endpoint=os.environ.get("HF_ENDPOINT"),
-                tqdm_class=arrival(name, before, limit, show),
-            )
+            url = hub.hf_hub_url(source.repository, name, **where)
+            size += hub.get_hf_file_metadata(url).size or 0
+            check_length(name, size, limit)
+            path = hub.hf_hub_download(source.repository, name, local_dir=folder, **where)
         except Refusal:
             raise
         except Exception as error:  # of whichever library its client opens addresses by
             raise refusal(f"{source.repository}/{name}", error) from error
         paths.append(Path(path))
     return paths
-
-
-def arrival(name: str, before: int, limit: int, show: Advance) -> type:
-    """What the client of Hugging Face tells how much has arrived, in place of a bar of tqdm."""
-
-    class Arrival(contextlib.AbstractContextManager[Any]):
-        def __init__(self, *_: Any, initial: int = 0, **__: Any) -> None:
-            self.length = before + initial
-
-        def update(self, number: float = 1) -> None:
-            self.length += int(number)
-            check_length(name, self.length, limit)
-            show(self.length)
-
-        def close(self, *_: Any) -> None:
-            """Nothing is open."""
-
-        __exit__ = close
-
-    return Arrival
 
 
 def refusal(url: str, error: Exception) -> Refusal:

@@ -134,7 +134,7 @@ def test_hugging_face_parquet_becomes_text(
     source |= {"paths": ["c/1.parquet", "2.parquet"], "column": "text", "separator": END}
 
     wrong = card({**source, "sha256": [digest, "0" * 64]}, facts={})
-    assert f"has sha256 {digest}, not 000" in refusal_of(wrong, cache_folder)
+    assert f"has sha256 {digest}, its card says 000" in refusal_of(wrong, cache_folder)
     large = card({**source, "download": 2 * len(server.content) - 1}, facts={})
     assert "2.parquet is longer than its card says" in refusal_of(large, cache_folder)
 
@@ -358,19 +358,28 @@ def damaged_archives() -> dict[str, tuple[str, bytes]]:
     }
 
 
-@pytest.mark.parametrize("name", damaged_archives())
-def test_damaged_archive_is_discarded_and_fetched_again(
-    cache_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    file, content = damaged_archives()[name]
-    archives = [(file, content), ("a.tar", tar({"a.txt": CONTENT}, "w"))]
+@pytest.fixture
+def archives(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
+    """What the client of packages downloads, one after another."""
+    waiting: list[tuple[str, bytes]] = []
 
     def write(_: object, folder: Path) -> None:
-        file, content = archives.pop(0)
+        file, content = waiting.pop(0)
         (folder / file).write_bytes(content)
 
     monkeypatch.setattr(packages, "download_packages", write)
-    package = card({"kind": "npm", "package": "known", "version": "1", "files": ["*"]})
+    return waiting
+
+
+PACKAGE = {"kind": "npm", "package": "known", "version": "1", "files": ["*"]}
+
+
+@pytest.mark.parametrize("name", damaged_archives())
+def test_damaged_archive_is_discarded_and_fetched_again(
+    cache_folder: Path, archives: list[tuple[str, bytes]], name: str
+) -> None:
+    archives += [damaged_archives()[name], ("a.tar", tar({"a.txt": CONTENT}, "w"))]
+    package = card(PACKAGE)
     sentence = refusal_of(package, cache_folder)
     assert re.search(r" is damaged \(.*\); fetch it again$", sentence), sentence
     assert left(cache_folder) == []
@@ -378,16 +387,11 @@ def test_damaged_archive_is_discarded_and_fetched_again(
 
 
 def test_package_that_unpacks_to_more_than_its_card_says_is_refused(
-    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+    cache_folder: Path, archives: list[tuple[str, bytes]]
 ) -> None:
-    def write(_: object, folder: Path) -> None:
-        (folder / "a.tar").write_bytes(tar({"a.txt": CONTENT, "b.txt": b"more"}, "w"))
-
-    monkeypatch.setattr(packages, "download_packages", write)
-    package = card({"kind": "npm", "package": "known", "version": "1", "files": ["*"]})
-    assert "known.txt is longer than its card says (108000 bytes" in refusal_of(
-        package, cache_folder
-    )
+    archives.append(("a.tar", tar({"a.txt": CONTENT, "b.txt": b"more"}, "w")))
+    sentence = refusal_of(card(PACKAGE), cache_folder)
+    assert "known.txt is longer than its card says (108000 bytes" in sentence
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb here")
