@@ -15,7 +15,6 @@ from harness.common import cache, registry
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, override
-from harness.common.escape import terminal_text
 from harness.common.files import check_output, output_file
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.units import bytes_text
@@ -93,14 +92,15 @@ def parser() -> argparse.ArgumentParser:
 
 def list_all(_: argparse.Namespace) -> None:
     """Every data set: what it is, its licence and size, whether it is here."""
+    from harness.common.sheet import Column, Sheet, print_sheets  # late: rich is slow to import
+
     rows = [["name", "language", "bytes", "here", "licence", "what it is"]]
     for card in map(card_of, registry.names("data")):
         size = "" if card.facts.bytes is None else bytes_text(card.facts.bytes)
         texts = (card.name, card.language, size, state(card), card.licence, card.about)
-        rows.append([terminal_text(text or "-") for text in texts])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print_stdout("  ".join(map(str.ljust, row, widths)).rstrip())
+        rows.append([text or "-" for text in texts])
+    columns = zip(*rows, strict=True)
+    print_sheets([Sheet([], [Column(head, below, figures=False) for head, *below in columns])])
 
 
 def info(arguments: argparse.Namespace) -> None:
@@ -201,16 +201,12 @@ def counts(arguments: argparse.Namespace) -> None:
 
 def write_parquet(path: Path, words: WordCounts, sha256: str) -> None:
     pa, parquet = extra("pyarrow", "Parquet"), extra("pyarrow.parquet", "Parquet")
+    data, offsets, counts = map(pa.py_buffer, (words.data, words.offsets, words.counts))
     columns = {
-        "word": (pa.large_binary(), [words.offsets, words.data]),
-        "count": (pa.uint64(), [words.counts]),
+        "word": pa.Array.from_buffers(pa.large_binary(), len(words), [None, offsets, data]),
+        "count": pa.Array.from_buffers(pa.uint64(), len(words), [None, counts]),
     }
-    arrays, fields = [], []
-    for name, (kind, held) in columns.items():
-        buffers = [None, *map(pa.py_buffer, held)]
-        arrays.append(pa.Array.from_buffers(kind, len(words), buffers))
-        fields.append(pa.field(name, kind, nullable=False))
-    table = pa.table(arrays, pa.schema(fields, metadata={"sha256": sha256}))
+    table = pa.table(columns, metadata={"sha256": sha256})
     # Hardly a word comes twice, so a dictionary of them would only cost memory.
     parquet.write_table(table, path, 1 << 20, compression="zstd", use_dictionary=False)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from harness.common import cache, registry
 from harness.common.cards import Addressed, DataCard, Facts, Generated, Packaged, Yours
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.targets import unknown_text
-from harness.corpora.files import TEXT, CorpusFile, digest_of
+from harness.corpora.files import TEXT, CorpusFile, digest_of, state_of
 
 # of stdlib
 LEFT_OUT = {
@@ -58,18 +57,9 @@ def standard_library() -> Path:
     """
     root, paths = Path(sysconfig.get_paths()["stdlib"]), []
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name not in LEFT_OUT]
-        paths += [
-            path
-            for name in names
-            if name.endswith(".py") and (path := Path(folder, name)).is_file()
-        ]
-
-    paths.sort(key=lambda path: path.relative_to(root).as_posix())
-    listing = [
-        (path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in paths
-    ]
+        folders[:] = set(folders) - LEFT_OUT
+        paths += [Path(folder, name) for name in names if name.endswith(".py")]
+    paths = sorted(filter(Path.is_file, paths), key=lambda path: path.relative_to(root).as_posix())
 
     def make(folder: Path) -> None:
         with (folder / TEXT).open("wb") as file:
@@ -77,7 +67,7 @@ def standard_library() -> Path:
                 with contextlib.suppress(UnicodeDecodeError):
                     file.write(path.read_bytes().decode().encode() + b"<|endoftext|>")
 
-    key = cache.key_of("stdlib", sys.version_info[:2], listing)
+    key = cache.key_of("stdlib", list(map(state_of, paths)))
     return cache.kept("corpora", key, make).path / TEXT
 
 

@@ -187,13 +187,14 @@ def join_files(
     """Write the corpus that a source describes. Raises Refusal if it selects no file, and Damaged
     if it is longer than `limit` (0 for no limit).
     """
-    pieces: list[tuple[str, int, int]] = []
+    key = ORDER[source.order]
+    pieces: list[tuple[Any, int, int]] = []
     with path.open("wb") as target, tempfile.TemporaryFile(dir=path.parent) as spool:
         for archive in archives:
             for name, text in selected(archive, source):
                 start = spool.tell()
                 spool.write(text)
-                pieces.append((name, start, spool.tell()))
+                pieces.append((key(name), start, spool.tell()))
                 check_length(path.name, spool.tell(), limit)
                 show(spool.tell())
         if not pieces:
@@ -202,8 +203,7 @@ def join_files(
                 f"no file matches {patterns}; the card is for another version", UNMEASURED
             )
 
-        key = ORDER[source.order]
-        for _, start, stop in sorted(pieces, key=lambda piece: key(piece[0])):
+        for _, start, stop in sorted(pieces):
             spool.seek(start)
             target.write(spool.read(stop - start))
 
@@ -218,14 +218,14 @@ def taken_bytes(name: str, content: IO[bytes], source: Packaged) -> bytes:
     return b"".join(match[1] + end for match in matches)
 
 
-def by_version(name: str) -> list[tuple[bool, int, str]]:
+def by_version(name: str) -> list[str | int]:
     """A key that sorts numbers within file names by their value, whatever their folders.
 
     >>> sorted(["new/rfc10.txt", "old/rfc9.txt"], key=by_version)
     ['old/rfc9.txt', 'new/rfc10.txt']
     """
-    parts = re.findall(r"\d+|\D+", name.rpartition("/")[2])
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+    parts = re.split(r"(\d+)", name.rpartition("/")[2])
+    return [int(part) if part.isdecimal() else part for part in parts]
 
 
 ORDER: dict[str, Callable[[str], Any]] = {
