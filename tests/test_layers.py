@@ -24,7 +24,7 @@ TOKENS = {
     "worker": 6_426,
     "common": 14_730,
     "measure": 9_691,
-    "corpora": 20_800,
+    "corpora": 19_642,
     "tokenizers": 22_736,
     "proof": 14_290,
     "records": 5_469,
