@@ -227,13 +227,19 @@ class Joined:
         for record in self.measured:
             if task in (None, record.cell.task):
                 chosen.append(replace(record, block_whole=block_of(record) in self))
-        return sorted(chosen, key=order_of)
+
+        started = list(dict.fromkeys(record.run.run for record in chosen))
+        numbers = {run: number for number, run in enumerate(started)}
+        return sorted(chosen, key=lambda record: (numbers[record.run.run], *place_of(record)))
 
 
-def order_of(record: Record) -> tuple[Any, ...]:
+def place_of(record: Record) -> tuple[Any, ...]:
+    """Where a record stands in its run, whose place in the file says more than its time: clocks are
+    set back.
+    """
     measured = record.measurement
     block = (not measured.warm_up, measured.block, record.cell.place)
-    return record.run.run, record.cell.task, block if record.trains else ()
+    return record.cell.task, block if record.trains else ()
 
 
 def block_of(record: Record) -> WholeBlock:

@@ -257,6 +257,13 @@ def test_several_writers_lose_nothing_of_each_other(tmp_path: Path) -> None:
     assert sorted(found) == list(itertools.product(runs, range(50)))
 
 
+def test_a_doubled_measurement_is_named_and_counted_once(tmp_path: Path) -> None:
+    path = stored(tmp_path / FILE_NAME, [measured("heap", 1.0)])
+    path.write_bytes(path.read_bytes() * 3)
+    assert records.main(["check", str(path)]) == UNMEASURED
+    assert len(read_records([path])) == 1
+
+
 def test_merges_at_once_double_nothing(tmp_path: Path) -> None:
     runs = [f"2026-11-21T11:20:{second:02}+00:00" for second in range(60)]
     given = stored(tmp_path / "given.jsonl", [measured("heap", 1.0, run_id=run) for run in runs])
