@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import regex
 
+from harness.common.errors import Refusal
+
 WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"
 JOINERS, NUMBERS, HEXADECIMAL = "\u200c\u200d", "²³¹¼½¾", "0-9a-fA-F"
 
@@ -104,6 +106,16 @@ SAME = regex.compile(rf"{ANY_CASE}|\((?:\?(?:<?[=!]|[:>]))?|{SAME_ESCAPE}|[^\\(\
 SAME_MEMBER = regex.compile(rf"{POSIX}|{ONE}-{ONE}|{SAME_ESCAPE}|[^\\]", regex.S)
 NESTED = regex.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\[\\])*?(?:&&|\[)")
 """A set with another in it, or what two have in common."""
+
+
+def compiled_pattern(pattern: str | None) -> regex.Pattern[str] | None:
+    """A pattern as `regex` has it. Raises Refusal if it is not a regular expression."""
+    if pattern is None:
+        return None
+    try:
+        return regex.compile(pattern)
+    except (regex.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
+        raise Refusal(f"pattern {pattern[:80]!r} is not a regular expression: {error}") from error
 
 
 def to_ruby(pattern: str) -> str:

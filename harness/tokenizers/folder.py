@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import starmap
-from operator import index, itemgetter
+from operator import index
 from pathlib import Path
 from types import EllipsisType
 from typing import Any, Literal, SupportsIndex
@@ -142,16 +142,8 @@ def save(
     return notes
 
 
-def vocab_json(learned: Learned) -> bytes:
-    """The content of vocab.json, without a special token that is spelled like another token."""
-    ids = dict(learned.special_tokens)
-    for token, number in learned.token_ids().items():
-        ids[spelled(token)] = number
-    return json_text(dict(sorted(ids.items(), key=itemgetter(1))))
-
-
 _CONTENTS: Mapping[str, Callable[[Learned], bytes]] = {
-    VOCAB: vocab_json,
+    VOCAB: lambda learned: json_text(forms.spelled_ids(learned)),
     MERGES: lambda learned: forms.merges_text(learned.merges),
     TOKENIZER_JSON: forms.tokenizer_json,
     CONFIG: forms.config_json,

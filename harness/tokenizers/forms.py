@@ -8,7 +8,6 @@ refused by name.
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -23,7 +22,6 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import readable
 from harness.common.units import token_text
 from harness.common.values import BYTE_ORDER_MARK, read_json
-from harness.tokenizers.dialects import to_ruby
 from harness.tokenizers.learned import (
     BYTES,
     Learned,
@@ -39,12 +37,10 @@ from harness.tokenizers.post_processor import Around, Flags, Id, flags_in_one_pa
 from harness.tokenizers.pre_tokenizer import (
     BYTE_LEVEL,
     PreTokenizer,
-    check_matches,
-    own_spellings,
     pattern_of,
-    split_by,
+    pre_tokenizer_of,
 )
-from variants.contract import GPT2_PATTERN, Merge
+from variants.contract import Merge
 
 RANKS_BEGIN = re.compile(rb"[A-Za-z0-9+/]{2,}={0,2} [0-9]+\b")
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
@@ -204,7 +200,7 @@ class TokenizerJson(msgspec.Struct, kw_only=True):
             )
         for key in ("byte_fallback", "dropout"):
             if value := getattr(self.model, key):
-                raise ValueError(f"its {key} is {json.dumps(value)}; ours has none")
+                raise ValueError(f"its {key} is {value!r}; ours has none")
         return pattern_of(self.pre_tokenizer)
 
 
@@ -218,26 +214,38 @@ def check_one_id(learned: Learned, name: str) -> None:
         raise Refusal(f"{name} cannot hold this tokenizer: {why}")
 
 
+def spelled_ids(learned: Learned) -> dict[str, int]:
+    """The id of each token by its spelling, without a special token that is spelled like another
+    token.
+    """
+    ids = dict(learned.special_tokens)
+    for token, number in learned.token_ids().items():
+        ids[spelled(token)] = number
+    return dict(sorted(ids.items(), key=itemgetter(1)))
+
+
 def tokenizer_json(learned: Learned) -> bytes:
     """The content of tokenizer.json. Raises Refusal for a tokenizer that the form cannot hold."""
     check_one_id(learned, TOKENIZER_JSON)
-    by_id = sorted(learned.special_tokens.items(), key=itemgetter(1))
-    flags = {text: learned.around.flags.get(text, Flags()) for text in learned.special_tokens}
-    added = [_AddedToken(number, text, **asdict(flags[text])) for text, number in by_id]
-    special = {token.id: token.content for token in added}
-    vocab = {}
-    for id, token in sorted(learned.vocab.items()):
-        vocab[special.get(id) or spelled(token)] = id
+    try:
+        pre_tokenizer: Any = pre_tokenizer_of(learned.pattern)
+    except ValueError as error:
+        raise Refusal(f"{TOKENIZER_JSON} cannot hold this tokenizer: {error}") from error
+
+    added = []
+    for text, number in sorted(learned.special_tokens.items(), key=itemgetter(1)):
+        flags = learned.around.flags.get(text, Flags())
+        added.append(_AddedToken(number, text, **asdict(flags)))
 
     model = _Model(
         unk_token=learned.around.unk_token,
         ignore_merges=learned.ignore_merges,
-        vocab=vocab,
+        vocab=spelled_ids(learned),
         merges=[(spelled(left), spelled(right)) for left, right in learned.merges],
     )
     file = TokenizerJson(
         added_tokens=added,
-        pre_tokenizer=_pre_tokenizer(learned.pattern),
+        pre_tokenizer=pre_tokenizer,
         decoder=BYTE_LEVEL,
         model=model,
         truncation=learned.around.truncation,
@@ -287,20 +295,6 @@ def read_roles(content: bytes, learned: Learned) -> dict[str, str]:
         if isinstance(text, str) and text in learned.special_tokens and text != by_text.get(role):
             roles[role] = text
     return roles
-
-
-def _pre_tokenizer(pattern: str | None) -> Any:
-    if pattern == GPT2_PATTERN:
-        return {**BYTE_LEVEL, "use_regex": True}
-    steps = [BYTE_LEVEL]
-    if pattern is not None:
-        try:
-            check_matches(pattern)
-            step = own_spellings().get(pattern) or split_by(to_ruby(pattern))
-        except ValueError as error:
-            raise Refusal(f"{TOKENIZER_JSON} cannot hold this tokenizer: {error}") from error
-        steps = [step, *steps]
-    return {"type": "Sequence", "pretokenizers": steps}
 
 
 def _json_merge(number: int, entry: tuple[str, str] | str) -> Merge:

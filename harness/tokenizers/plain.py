@@ -15,7 +15,7 @@ from typing import Any
 
 import regex
 
-from harness.common.errors import Refusal
+from harness.tokenizers.dialects import compiled_pattern
 from harness.tokenizers.learned import BYTES, Learned, join, tokens_made
 from harness.tokenizers.streaming import Streaming
 from variants.contract import Pair
@@ -98,16 +98,6 @@ class PlainDecoder:
                 raise KeyError(place, number)
             tokens.append(token)
         return b"".join(tokens)
-
-
-def compiled_pattern(pattern: str | None) -> regex.Pattern[str] | None:
-    """A pattern as `regex` has it. Raises Refusal if it is not a regular expression."""
-    if pattern is None:
-        return None
-    try:
-        return regex.compile(pattern)
-    except (regex.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
-        raise Refusal(f"pattern {pattern[:80]!r} is not a regular expression: {error}") from error
 
 
 def pre_tokens_of(pattern: regex.Pattern[str] | None, stretch: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The pre-tokenizer of a tokenizer.json as one regular expression of ours.
+"""The pre-tokenizer of a tokenizer.json as one regular expression of ours, and back.
 
 Hugging Face splits a text by several steps, each within the pieces of the one before. The sequences
 that are in use are known as one expression; anything else is refused by name.
@@ -17,8 +17,7 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import readable
 from harness.common.values import read_json
-from harness.tokenizers.dialects import from_ruby
-from harness.tokenizers.plain import compiled_pattern
+from harness.tokenizers.dialects import compiled_pattern, from_ruby, to_ruby
 from variants.contract import GPT2_PATTERN
 
 BYTE_LEVEL = {
@@ -30,12 +29,7 @@ BYTE_LEVEL = {
 SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
 LIKE_OURS = (("Isolated", False), ("Removed", True))
 """The behavior of a Split, and whether it is inverted, by which every match is a pre-token."""
-AT_LINE_ENDS = {
-    "type": "Split",
-    "pattern": {"String": "\n"},
-    "behavior": "MergedWithPrevious",
-    "invert": False,
-}
+AT_LINE_ENDS = {**SPLIT, "behavior": "MergedWithPrevious", "pattern": {"String": "\n"}}
 SEQUENCES = Path(__file__).with_name("sequences.json")
 SAMPLE = "".join(map(chr, range(1, 1 << 9)))
 
@@ -56,17 +50,22 @@ class PreTokenizer(msgspec.Struct):
 NO_STEPS = PreTokenizer("null")
 
 
-def own_spellings() -> dict[str | None, dict[str, Any]]:
-    """The pre-tokenizers of patterns whose own text not every engine loads; Llama 3's matches what
+def pre_tokenizer_of(pattern: str | None) -> dict[str, Any]:
+    """What splits as a pattern does. Raises ValueError for a pattern that it cannot say.
+
+    Some have other spellings, because not every engine loads their own text; Llama 3's matches what
     GPT-4's does.
     """
-    regexes = registry.patterns()
-    return {regexes["gpt4"]: split_by(str(regexes["llama3"])), regexes["line"]: AT_LINE_ENDS}
-
-
-def split_by(expression: str) -> dict[str, Any]:
-    """The step whose pre-tokens are the matches of an expression, and what is between them."""
-    return {**SPLIT, "pattern": {"Regex": expression}}
+    if pattern == GPT2_PATTERN:
+        return {**BYTE_LEVEL, "use_regex": True}
+    known, steps = registry.patterns(), [BYTE_LEVEL]
+    if pattern == known["line"]:
+        steps.insert(0, AT_LINE_ENDS)
+    elif pattern is not None:
+        check_matches(pattern)
+        spelling = known["llama3"] if pattern == known["gpt4"] else to_ruby(pattern)
+        steps.insert(0, {**SPLIT, "pattern": {"Regex": spelling}})
+    return {"type": "Sequence", "pretokenizers": steps}
 
 
 class _File(msgspec.Struct):
@@ -80,8 +79,9 @@ def pattern_in_file(path: str) -> str | None:
         return pattern_of(file.pre_tokenizer)
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else error
-        what = f"pattern={path}: {why}; pass another"
-        raise Refusal(what, UNMEASURED, {"pattern": path}) from error
+        raise Refusal(
+            f"pattern={path}: {why}; pass another", UNMEASURED, {"pattern": path}
+        ) from error
 
 
 def pattern_of(pre_tokenizer: PreTokenizer | None) -> str | None:
@@ -143,8 +143,9 @@ def check_matches(pattern: str) -> None:
     spans = [match.span() for match in compiled.finditer(SAMPLE)] if compiled else []
     for (start, end), (following, _) in pairwise(spans):
         if start == end == following:
-            why = "which tokenizers reads differently"
-            raise ValueError(f"its pattern has an empty alternative before {SAMPLE[end]!r}, {why}")
+            raise ValueError(
+                f"its pattern has an empty alternative before {SAMPLE[end]!r}, which tokenizers reads differently"
+            )
 
 
 # Several steps as one expression, by a table: numbers before GPT-2's pattern or Llama 3's, and
@@ -158,13 +159,11 @@ def joined(patterns: list[str]) -> str | None:
     """
     if len(patterns) < 2:
         return patterns[0] if patterns else None
-    spelled = [pattern.replace("\r", r"\r").replace("\n", r"\n") for pattern in patterns]
-    for steps, expression in json.loads(SEQUENCES.read_bytes()):
-        if steps == spelled:
-            return str(expression)
-
-    when = "only for numbers before GPT-2's pattern or Llama 3's, and for DeepSeek V3's three"
-    wrong = f"not for {patterns[0]!r} before {patterns[1]!r}"
-    raise ValueError(
-        f"it splits by {len(patterns)} patterns one after another; that is one expression {when}, {wrong}"
-    )
+    steps = [pattern.replace("\r", r"\r").replace("\n", r"\n") for pattern in patterns]
+    expression: str | None = json.loads(SEQUENCES.read_bytes()).get("\n".join(steps))
+    if expression is None:
+        raise ValueError(
+            f"it splits by {len(patterns)} patterns one after another; that is one expression only for numbers before "
+            f"GPT-2's pattern or Llama 3's, and for DeepSeek V3's three, not for {patterns[0]!r} before {patterns[1]!r}"
+        )
+    return expression
