@@ -25,7 +25,7 @@ from harness.common.units import count_text, no_pair_text
 from harness.common.values import at_least, parse_bytes, parse_vocab_size
 from harness.corpora.texts import blocks, named_inputs, text
 from harness.tokenizers.folder import FILES, FILES_OF, NEW_IDS, check_free, check_place, save
-from harness.tokenizers.ids_file import BIN, NPY, ids_in_file, outputs_of_ids
+from harness.tokenizers.ids_file import BIN, NPY, ids_in_file
 from harness.tokenizers.learned import with_end
 from harness.tokenizers.model import Tokenizer, load
 from harness.tokenizers.plain import decoded_texts
@@ -335,8 +335,6 @@ def _encode(options: argparse.Namespace) -> None:
         print_stdout(" ".join(map(str, ids)))
         return
 
-    for path in outputs_of_ids(options.output):
-        check_output(path, files_at(options.given))
     array = tokenizer.encode_file(
         options.data,
         options.output,
@@ -344,6 +342,7 @@ def _encode(options: argparse.Namespace) -> None:
         threads=options.threads,
         separator=options.separator or False,
         separate=options.separate,
+        inputs=files_at(options.given),
         special_tokens=options.special_tokens,
         overwrite=options.overwrite,
         progress=True,

@@ -1,43 +1,85 @@
 """How a tokenizer encodes and decodes: by compiled code where it has some, else by the plain one,
-which gives the same.
+which gives the same. A text that comes in parts is cut where that changes no word, so memory stays
+bounded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, Literal
+
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.plain import PlainDecoder, PlainEncoder
-from harness.tokenizers.streaming import Streaming
 from variants import encoding
 from variants.contract import Unavailable
 
+# bytes that a thread encodes at a time; a document without a safe cut is encoded whole
+WINDOW = 1 << 20
 
-class CompiledEncoder(Streaming):
-    """The compiled encoder with the methods of the plain one. Raises Unavailable, with the reason,
+
+class Encoder:
+    """The methods of a compiled encoder or of the plain one, and those for a text in parts."""
+
+    def __init__(self, engine: Any, type_code: Literal["H", "I"], why_plain: str = "") -> None:
+        self.type_code, self.why_plain = type_code, why_plain
+        # Without a method of Python between: a short text would notice it.
+        self.encode: Callable[[str | bytes], list[int]] = engine.encode
+        self.encode_array, self.encode_batch = engine.encode_array, engine.encode_batch
+        self.last_cut = engine.last_cut
+
+    def streamed(self, parts: Iterable[bytes], threads: int = 1) -> Iterator[memoryview]:
+        """The ids of one text that comes in parts, as they come."""
+        for stretch in self.stretches(parts, threads * WINDOW):
+            yield memoryview(self.encode_array(stretch, threads))
+
+    def stretches(self, parts: Iterable[bytes], window: int) -> Iterator[bytes]:
+        """The parts joined, and cut where that changes no word. What later text could change waits
+        for it.
+        """
+        waiting, size, enough = list[bytes](), 0, window
+        for part in chain(windows(parts, window), [None]):
+            if part is not None:
+                waiting.append(part)
+                size += len(part)
+                if size < enough:
+                    continue
+
+            text = b"".join(waiting)
+            cut = len(text) if part is None else self.last_cut(text)
+            yield text[:cut]
+            waiting, size = [text[cut:]], len(text) - cut
+            # If nothing could be cut, looking after each part would cost the square of the length.
+            enough = max(window, 2 * size)
+
+
+def windows(parts: Iterable[bytes], window: int) -> Iterator[bytes]:
+    """The parts, cut so that each fits into a window."""
+    for part in parts:
+        for start in range(0, len(part), window):
+            yield part[start : start + window]
+
+
+def compiled_encoder(learned: Learned, special_tokens: bool = True) -> Any:
+    """The compiled encoder, with the methods of the plain one. Raises Unavailable, with the reason,
     if the tokenizer has none.
     """
-
-    def __init__(self, learned: Learned, special_tokens: bool = True) -> None:
-        self.native = encoding.encoder(
-            learned.token_ids(),
-            learned.merges,
-            learned.special_tokens if special_tokens else {},
-            learned.pattern,
-            max(learned.vocab),
-            ignore_merges=learned.ignore_merges,
-        )
-        self.type_code = learned.type_code()
-        self.encode, self.last_cut = self.native.encode, self.native.last_cut
-        # Without a method of Python between: a short text would notice it.
-        self.encode_array = self.native.encode_array  # type: ignore[method-assign]
-        self.together = self.native.encode_batch  # type: ignore[method-assign]
+    return encoding.encoder(
+        learned.token_ids(),
+        learned.merges,
+        learned.special_tokens if special_tokens else {},
+        learned.pattern,
+        max(learned.vocab),
+        ignore_merges=learned.ignore_merges,
+    )
 
 
-def encoder_of(learned: Learned, special_tokens: bool = True) -> tuple[Streaming, str]:
-    """The encoder of a tokenizer, and why it is the plain one; nothing if it is compiled."""
+def encoder_of(learned: Learned, special_tokens: bool = True) -> Encoder:
+    """The encoder of a tokenizer, which says why it is the plain one."""
     try:
-        return CompiledEncoder(learned, special_tokens), ""
+        return Encoder(compiled_encoder(learned, special_tokens), learned.type_code())
     except Unavailable as error:
-        return PlainEncoder(learned, special_tokens), str(error)
+        return Encoder(PlainEncoder(learned, special_tokens), learned.type_code(), str(error))
 
 
 def decoder_of(learned: Learned) -> PlainDecoder:

@@ -17,7 +17,7 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import followed, output_files, readable
 from harness.common.units import counted_text
 from harness.common.values import read_json
-from harness.tokenizers.streaming import WINDOW, Streaming
+from harness.tokenizers.encoding import WINDOW, Encoder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,9 +67,9 @@ def check_describes(path: Path) -> None:
 
 
 def write_ids(
-    encoder: Streaming,
+    encoder: Encoder,
     documents: Documents,
-    output: Path,
+    outputs: Sequence[Path],
     inputs: Sequence[Path],
     *,
     threads: int,
@@ -77,7 +77,7 @@ def write_ids(
     tokenizer_sha256: str,
     overwrite: bool,
 ) -> np.ndarray[Any, Any]:
-    """Write the ids of documents, whole or not at all, and map them.
+    """Write the ids of documents into `outputs_of_ids`, whole or not at all, and map them.
 
     Memory is bounded by the longest document, as in `Tokenizer.encode_iterable`. Raises Refusal if
     the file cannot be written, is one of the `inputs`, or is a .bin without ids.
@@ -85,33 +85,36 @@ def write_ids(
     import numpy as np  # only here: nothing else about a tokenizer needs it
 
     dtype = np.dtype(encoder.type_code)
-    mark = b"" if separator.id is None else np.array(separator.id, dtype).tobytes()
-    paths = outputs_of_ids(output)
+    mark = np.array([] if separator.id is None else [separator.id], dtype)
+    output = outputs[0]
+    name = followed(output).name
     with (
-        output_files(paths, inputs, overwrite=overwrite, instead=INSTEAD) as folder,
-        (folder / followed(output).name).open("w+b") as file,
-        (folder / f"{followed(output).name}.json").open("w") as description,
+        output_files(outputs, inputs, overwrite=overwrite, instead=INSTEAD) as folder,
+        (folder / name).open("w+b") as file,
+        (folder / f"{name}.json").open("w") as description,
     ):
-        for path in filter(Path.exists, paths[1:]):
+        for path in filter(Path.exists, outputs[1:]):
             check_describes(path)
         if output.suffix == NPY:
             write_header(file, dtype, 0)
         start = file.tell()
         description.write(START)
 
-        digest, comma = hashlib.sha256(), ""
+        digest, count, comma = hashlib.sha256(), 0, ""
         pieces = encoded_pieces(encoder, documents, threads)
-        for ids, is_start in marked_pieces(pieces, separator.place, memoryview(mark)):
+        for ids, is_start in marked_pieces(pieces, separator.place, mark.data):
             if is_start:
-                description.write(f"{comma}{(file.tell() - start) // dtype.itemsize}")
+                description.write(f"{comma}{count}")
                 comma = ", "
             file.write(ids)
             digest.update(ids)
+            count += len(ids)
 
-        count = (file.tell() - start) // dtype.itemsize
         if output.suffix == BIN and not count:  # what cannot be mapped
-            why = "the text is empty, and nothing maps a .bin without ids"
-            raise Refusal(f"{why}; pass another text, or write .npy", UNMEASURED)
+            raise Refusal(
+                "the text is empty, and nothing maps a .bin without ids; pass another text, or write .npy",
+                UNMEASURED,
+            )
         facts = {
             "dtype": dtype.name,
             "count": count,
@@ -123,17 +126,19 @@ def write_ids(
             file.seek(0)
             write_header(file, dtype, count)
             assert file.tell() == start  # NumPy leaves room in its header for a length that grows
-    if output.suffix == BIN:
-        return bare_numbers(output, dtype.name)
-    array: np.ndarray[Any, Any] = np.load(output, mmap_mode="r")
-    return array
+    return mapped(output, dtype.name)
 
 
-def bare_numbers(path: Path, dtype: str) -> np.ndarray[Any, Any]:
-    """The numbers of a .bin, mapped. Raises OSError, and ValueError if the last is not whole."""
+def mapped(path: Path, dtype: str) -> np.ndarray[Any, Any]:
+    """The numbers in a file, those of a .bin of this dtype. Raises OSError, ValueError, or whatever
+    NumPy raises for a header.
+    """
     import numpy as np
 
-    return np.memmap(path, dtype, mode="r")
+    if path.suffix == BIN:
+        return np.memmap(path, dtype, mode="r")
+    with np.errstate(over="raise"):
+        return np.lib.format.open_memmap(path, mode="r")
 
 
 def marked_pieces(
@@ -156,7 +161,7 @@ def marked_pieces(
 
 
 def encoded_pieces(
-    encoder: Streaming, documents: Documents, threads: int
+    encoder: Encoder, documents: Documents, threads: int
 ) -> Iterator[tuple[memoryview, bool]]:
     """The ids of documents in pieces, and whether a piece is the last of its document.
 
@@ -169,13 +174,13 @@ def encoded_pieces(
             short.append(first)
             size += len(first)
         if second is not None or size >= threads * WINDOW:
-            yield from whole_documents(*encoder.together(short, threads))
+            yield from whole_documents(*encoder.encode_batch(short, threads))
             short, size = [], 0
         if second is not None:
             parts = chain([first, second], blocks)
             yield from ((ids, False) for ids in encoder.streamed(parts, threads))
             yield memoryview(b""), True
-    yield from whole_documents(*encoder.together(short, threads))
+    yield from whole_documents(*encoder.encode_batch(short, threads))
 
 
 def whole_documents(ids: Any, ends: Sequence[int]) -> Iterator[tuple[memoryview, bool]]:
@@ -224,18 +229,17 @@ def ids_in_file(path: Path) -> np.ndarray[Any, Any]:
 
 
 def numbers_in(path: Path) -> np.ndarray[Any, Any]:
-    """The numbers in a file, whatever they are. Raises OSError, ValueError, or what NumPy raises."""
-    import numpy as np
-
+    """The numbers in a file, whatever they are. Raises as `mapped`."""
     description = description_of(readable(path))
     if description is None:
-        with np.errstate(over="raise"):
-            return np.lib.format.open_memmap(path, mode="r")
+        return mapped(path, "")
 
     about: Description = read_json(description.read_bytes(), Description)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != about.sha256:
-        what = f"{path} is not the file that {description.name} describes"
-        raise Refusal(f"{what}; pass one that encode --output wrote", UNMEASURED)
-    return bare_numbers(path, about.dtype)
+        raise Refusal(
+            f"{path} is not the file that {description.name} describes; pass one that encode --output wrote",
+            UNMEASURED,
+        )
+    return mapped(path, about.dtype)

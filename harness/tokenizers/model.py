@@ -15,12 +15,12 @@ from harness.common.units import count_text
 from harness.common.values import at_least, one_of
 from harness.corpora.texts import Source, documents, named_inputs
 from harness.tokenizers import folder as folders
-from harness.tokenizers import forms, learned, plain
-from harness.tokenizers.encoding import decoder_of, encoder_of
-from harness.tokenizers.ids_file import PLACES, Separator, write_ids
+from harness.tokenizers import forms, learned
+from harness.tokenizers.dialects import compiled_pattern
+from harness.tokenizers.encoding import Encoder, decoder_of, encoder_of
+from harness.tokenizers.ids_file import PLACES, Separator, outputs_of_ids, write_ids
 from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
-from harness.tokenizers.plain import as_bytes, refuse_frame
-from harness.tokenizers.streaming import Streaming
+from harness.tokenizers.plain import PlainDecoder, as_bytes, refuse_frame
 from variants.contract import GPT2_PATTERN, Merge
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ class Tokenizer:
         self.learned = learned
         self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges, _ = learned
         self.origin = dict(origin or {})
-        plain.compiled_pattern(self.pattern)
+        compiled_pattern(self.pattern)
         try:
             check_ids(learned)
         except ValueError as error:
             raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
-        self._encoders: dict[bool, tuple[Streaming, str]] = {}
-        self._decoder: plain.PlainDecoder | None = None
+        self._encoders: dict[bool, Encoder] = {}
+        self._decoder: PlainDecoder | None = None
 
     @classmethod
     def from_vocab(
@@ -84,28 +84,23 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         pattern = pattern_name(self.pattern) or repr(self.pattern)
-        special = (
-            f"special tokens {list(self.special_tokens)}"
-            if self.special_tokens
-            else "no special tokens"
-        )
+        special = f"special tokens {[*self.special_tokens]}"
         size, merges = count_text(len(self)), count_text(len(self.merges))
         return f"<Tokenizer: {size} tokens, {merges} merges, {special}, pattern {pattern}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokenizer, (self.learned, self.origin)
 
-    def encoder(self, special_tokens: bool = True) -> Streaming:
+    def encoder(self, special_tokens: bool = True) -> Encoder:
         """The compiled encoder, or the plain one if it cannot be compiled; see `why_plain`."""
         if special_tokens not in self._encoders:
             self._encoders[special_tokens] = encoder_of(self.learned, special_tokens)
-        return self._encoders[special_tokens][0]
+        return self._encoders[special_tokens]
 
     @property
     def why_plain(self) -> str:
         """Why it encodes in plain Python, some hundred times slower; nothing if it is compiled."""
-        self.encoder()
-        return self._encoders[True][1]
+        return self.encoder().why_plain
 
     def encode(self, text: str | bytes, *, special_tokens: bool = True) -> list[int]:
         """The ids of a text, or of any bytes. Raises UnicodeEncodeError for a text with lone
@@ -134,7 +129,7 @@ class Tokenizer:
         refuse_frame(texts, "texts")
         if isinstance(texts, str | bytes):
             raise TypeError(f"texts is one text, not a list; pass [{texts[:40]!r}]")
-        ids, ends = self.encoder(special_tokens).together(list(texts), threads)
+        ids, ends = self.encoder(special_tokens).encode_batch(list(texts), threads)
         array = np.asarray(ids)
         return [array[start:end] for start, end in pairwise([0, *ends])]
 
@@ -161,6 +156,7 @@ class Tokenizer:
         separator: str | bool = False,
         separate: str | None = None,
         special_tokens: bool = True,
+        inputs: Sequence[Path] = (),
         overwrite: bool = False,
         progress: bool = False,
     ) -> np.ndarray[Any, Any]:
@@ -175,9 +171,9 @@ class Tokenizer:
 
         The file is written as ids come, whole or not at all, and the array is mapped from it;
         memory is bounded as in `encode_iterable`. Raises Refusal if a file cannot be read or
-        written, or exists unless `overwrite` is true.
+        written, is the source or one of the other `inputs`, or exists unless `overwrite` is true.
         """
-        output = path_named(output)
+        outputs = outputs_of_ids(path_named(output))
         at_least("threads", threads)
         mark = self.separator(separator, separate)
 
@@ -186,8 +182,8 @@ class Tokenizer:
             array = write_ids(
                 encoder,
                 found,
-                output,
-                named_inputs(source, settings),
+                outputs,
+                [*inputs, *named_inputs(source, settings)],
                 threads=threads,
                 separator=mark,
                 tokenizer_sha256=self.learned.sha256(),
@@ -203,8 +199,10 @@ class Tokenizer:
         """
         if not token:
             if place is not None:
-                what = f"separate={place} needs a special token; pass separator=TOKEN"
-                raise Refusal(what, settings={"separate": place, "separator": "TOKEN"})
+                raise Refusal(
+                    f"separate={place} needs a special token; pass separator=TOKEN",
+                    settings={"separate": place, "separator": "TOKEN"},
+                )
             return Separator()
 
         place = place or PLACES[0]
@@ -213,8 +211,10 @@ class Tokenizer:
         if not texts:
             raise Refusal("this tokenizer has no special token; leave the separator out")
         if token is True and (len(texts) > 1 or "pad" in texts[0].lower()):
-            what = f"which special token separates documents is not clear: {texts}"
-            raise Refusal(f"{what}; pass separator=TOKEN", settings={"separator": "TOKEN"})
+            raise Refusal(
+                f"which special token separates documents is not clear: {texts}; pass separator=TOKEN",
+                settings={"separator": "TOKEN"},
+            )
         text = texts[0] if token is True else str(token)
         one_of("special token", text, texts)
         return Separator(self.special_tokens[text], place)
@@ -289,8 +289,10 @@ class Tokenizer:
 
         for text, number in self.special_tokens.items():
             if encoding.encode(text, allowed_special="all") != [number]:
-                why = "tiktoken takes a shorter special token that it begins with"
-                raise Refusal(f"special token {text!r} cannot be used: {why}; leave one out")
+                raise Refusal(
+                    f"special token {text!r} cannot be used: "
+                    "tiktoken takes a shorter special token that it begins with; leave one out"
+                )
         return encoding
 
     def cut(self, vocab_size: int) -> Tokenizer:
@@ -303,9 +305,9 @@ class Tokenizer:
         inherited = self.origin.get("inherited_merges", 0)
         if len(smaller.merges) < inherited:
             least = count_text(len(self) - len(self.merges) + inherited)
-            why = f"its first {count_text(inherited)} merges were inherited, and a cut into them was never trained"
             raise Refusal(
-                f"{why}; cut what it extends, for SuperBPE in first_stage/, or cut to {least} or more"
+                f"its first {count_text(inherited)} merges were inherited, and a cut into them was never trained; "
+                f"cut what it extends, for SuperBPE in first_stage/, or cut to {least} or more"
             )
         source = {"cut_from": {"vocab_size": len(self), "merges": len(self.merges)}}
         return Tokenizer(smaller, {**self.origin, **source})

@@ -9,7 +9,8 @@ from __future__ import annotations
 import codecs
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import index
 from typing import Any
 
@@ -17,20 +18,18 @@ import regex
 
 from harness.tokenizers.dialects import compiled_pattern
 from harness.tokenizers.learned import BYTES, Learned, join, tokens_made
-from harness.tokenizers.streaming import Streaming
 from variants.contract import Pair
 
 WORDS_CACHED = 1 << 14
 NO_SPECIAL = re.compile("(?!)")
 
 
-class PlainEncoder(Streaming):
+class PlainEncoder:
     """A tokenizer's encoder. Raises Refusal for a pattern that is not a regular expression, and for
     a token without an id.
     """
 
     def __init__(self, learned: Learned, special_tokens: bool = True) -> None:
-        self.encode, self.last_cut = self.ids_of, self.cut_of
         self.pattern = compiled_pattern(learned.pattern)
         self.type_code = learned.type_code()
 
@@ -48,7 +47,7 @@ class PlainEncoder(Streaming):
         self.special = re.compile("|".join(map(re.escape, longest_first)) or NO_SPECIAL)
         self.longest_special = max(map(len, longest_first), default=1)
 
-    def ids_of(self, text: str | bytes) -> list[int]:
+    def encode(self, text: str | bytes) -> list[int]:
         """The ids of a whole text."""
         whole = as_bytes(text).decode(errors="surrogateescape")
         ids, start = list[int](), 0
@@ -58,7 +57,19 @@ class PlainEncoder(Streaming):
             start = special.end()
         return ids + self.plain(whole[start:])
 
-    def cut_of(self, text: bytes) -> int:
+    def encode_array(self, text: str | bytes, threads: int) -> array[int]:
+        """The same as numbers of two or four bytes."""
+        return self.encode_batch([text], threads)[0]
+
+    def encode_batch(self, texts: Sequence[str | bytes], _: int) -> tuple[array[int], list[int]]:
+        """The ids of texts in one array, and where each text ends."""
+        ids, ends = array(self.type_code), []
+        for text in texts:
+            ids.extend(self.encode(text))
+            ends.append(len(ids))
+        return ids, ends
+
+    def last_cut(self, text: bytes) -> int:
         """The end of the last special token that no text behind it could make longer; 0 for none."""
         whole, cut = text.decode(errors="surrogateescape"), 0
         for special in self.special.finditer(whole):
@@ -132,8 +143,9 @@ def refuse_frame(items: Any, name: str) -> None:
     taken for texts.
     """
     if hasattr(items, "columns"):
-        what = f"{name} is a {type(items).__name__}, not texts"
-        raise TypeError(f"{what}; pass one of its columns, such as frame['text']")
+        raise TypeError(
+            f"{name} is a {type(items).__name__}, not texts; pass one of its columns, such as frame['text']"
+        )
 
 
 def decoded_texts(parts: Iterable[bytes]) -> Iterator[str]:

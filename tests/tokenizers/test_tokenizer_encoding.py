@@ -11,6 +11,7 @@ import random
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import chain, count, islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, replaye
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import formats
-from harness.tokenizers import streaming
-from harness.tokenizers.encoding import CompiledEncoder
+from harness.tokenizers import encoding
+from harness.tokenizers.encoding import Encoder, compiled_encoder, encoder_of
 from harness.tokenizers.learned import BYTES, Learned
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.plain import PlainEncoder
@@ -40,7 +41,7 @@ STRANGE = {
     **{str(slots): spelling(slots, CHANCE) for slots in CHANCE.sample(all_slots(), 12)},
 }
 ENCODERS = [(PlainEncoder, name) for name in [*PATTERNS, *STRANGE]]
-COMPILED = [(CompiledEncoder, name) for name in PATTERNS]
+COMPILED = [(compiled_encoder, name) for name in PATTERNS]
 SOME = [*SPECIALS, *"aA1é一.!/ \n\t\u00a0", "<|e|", "<|", "the", " the", "\r\n", "'ll", "123", " !"]
 texts = st.lists(st.sampled_from(SOME) | st.text(max_size=3)).map("".join)
 
@@ -72,7 +73,7 @@ def defined_ids(one: Learned, text: str) -> list[int]:
 @examples(60)
 @pytest.mark.parametrize(("kind", "pattern"), [*ENCODERS, *COMPILED])
 def test_any_text_in_any_parts_has_defined_ids(
-    kind: type[CompiledEncoder | PlainEncoder],
+    kind: Callable[..., Any],
     pattern: str,
     content: bytes,
     cut_at: list[int],
@@ -81,7 +82,7 @@ def test_any_text_in_any_parts_has_defined_ids(
 ) -> None:
     one = learned(pattern if pattern in PATTERNS else "gpt2", SPECIALS)
     one = one._replace(pattern=STRANGE.get(pattern, one.pattern))
-    encoder = kind(one)
+    encoder = Encoder(kind(one), one.type_code())
     text = os.fsdecode(content)
     expected = defined_ids(one, text)
     assert encoder.encode(content) == encoder.encode(text) == expected
@@ -91,10 +92,10 @@ def test_any_text_in_any_parts_has_defined_ids(
     places = [0, *sorted(place for place in cut_at if place < len(source)), len(source)]
     parts = [source[start:stop] for start, stop in pairwise(places)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streaming, "WINDOW", window)
+        patch.setattr(encoding, "WINDOW", window)
         for threads in (1, 2):
             assert [*chain.from_iterable(encoder.streamed(parts, threads))] == expected
-    ids, ends = encoder.together([text, content], 2)
+    ids, ends = encoder.encode_batch([text, content], 2)
     assert ([*memoryview(ids)], ends) == (expected * 2, [len(expected), 2 * len(expected)])
     for threads in (1, 2):
         assert Tokenizer(one).encode_to_numpy(source, threads=threads).tolist() == expected
@@ -121,8 +122,8 @@ def test_invalid_texts_and_ids_are_refused() -> None:
 def test_parts_are_read_only_as_they_are_needed(
     pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "WINDOW", 1000)
-    encoder = CompiledEncoder(learned(pattern, SPECIALS))
+    monkeypatch.setattr(encoding, "WINDOW", 1000)
+    encoder = encoder_of(learned(pattern, SPECIALS))
     parts = count()
     ids = chain.from_iterable(encoder.streamed(b"the cat's mat\n" for _ in parts))
     assert list(islice(ids, 50)) == encoder.encode("the cat's mat\n" * 50)[:50]
@@ -133,6 +134,7 @@ def test_parts_are_read_only_as_they_are_needed(
 
 ENCODE_FILE = """
 import sys
+from collections.abc import Callable
 from harness.tokenizer import main, train
 
 main(["encode", "saved", "--data", "text.txt", "--output", "ids.npy"])
@@ -180,7 +182,7 @@ def test_a_file_is_encoded_as_its_bytes(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(formats, "BLOCK_BYTES", block)
-    monkeypatch.setattr(streaming, "WINDOW", 100)
+    monkeypatch.setattr(encoding, "WINDOW", 100)
     content = TEXT.encode() + b"\xff\xfe the \xe4\xb8" + TEXT[:50].encode()
     (tmp_path / "text").write_bytes(content)
     one = Tokenizer(learned("gpt2", SPECIALS))
@@ -234,63 +236,28 @@ def test_rows_and_files_are_documents(tmp_path: Path, place: str | None, threads
         assert json.loads(about.read_text())["documents"] == places
 
 
-@pytest.mark.parametrize(
-    ("special_tokens", "separator", "place", "answer"),
-    [
-        (("<pad>", "</s>"), True, None, r"not clear: .'<pad>', '</s>'.; pass separator=TOKEN"),
-        (("[PAD]",), True, "before", r"not clear: .'\[PAD\]'.; pass separator=TOKEN"),
-        ((), True, None, "this tokenizer has no special token; leave the separator out"),
-        (("</s>",), False, "before", "separate=before needs a special token; pass separator=TOKEN"),
-        (("</s>",), True, "behind", "unknown separate 'behind'; there are: after, before, between"),
-        (
-            ("<pad>", "</s>"),
-            "<s>",
-            None,
-            r"unknown special token '<s>'; did you mean </s>\? there are",
-        ),
-    ],
-)
+SEPARATORS = json.loads(Path(__file__).with_name("separators.json").read_text(encoding="utf-8"))
+"""Special tokens, a separator, its place, and the answer."""
+
+
+@pytest.mark.parametrize(("special_tokens", "separator", "place", "answer"), SEPARATORS)
 def test_a_separator_that_is_not_clear_is_refused(
-    tmp_path: Path,
-    special_tokens: tuple[str, ...],
-    separator: str | bool,
-    place: str | None,
-    answer: str,
+    tmp_path: Path, special_tokens: list[str], separator: Any, place: str | None, answer: str
 ) -> None:
     (tmp_path / "text").write_text("the")
-    one = Tokenizer(learned("gpt2", special_tokens))
+    one = Tokenizer(learned("gpt2", tuple(special_tokens)))
+    how = {"separator": separator, "separate": place}
     with pytest.raises(Refusal, match=answer):
-        one.encode_file(
-            tmp_path / "text", tmp_path / "ids.npy", separator=separator, separate=place
-        )
+        one.encode_file(tmp_path / "text", tmp_path / "ids.npy", **how)
     assert not (tmp_path / "ids.npy").exists()
 
 
-def test_the_only_special_token_needs_no_name(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("the")
-    one = Tokenizer(learned("gpt2", ("<|end|>",)))
-    ids = one.encode_file(tmp_path / "text", tmp_path / "ids.npy", separator=True)
-    assert ids.tolist() == [*one.encode("the"), one.special_tokens["<|end|>"]]
-
-
-def test_an_empty_text_makes_no_file_that_cannot_be_mapped(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("")
-    one = Tokenizer(learned("gpt2", SPECIALS))
-    with pytest.raises(Refusal, match=r"the text is empty, .*; pass another text, or write \.npy"):
-        one.encode_file(tmp_path / "text", tmp_path / "ids.bin")
-    assert [*tmp_path.iterdir()] == [tmp_path / "text"]
-    assert one.encode_file(tmp_path / "text", tmp_path / "ids.npy").tolist() == []
-    assert np.load(tmp_path / "ids.npy", mmap_mode="r").tolist() == []
-
-
-def test_large_ids_take_four_bytes(tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes(b"<|far|>a")
+def test_large_ids_take_four_bytes() -> None:
     vocab = {**dict(enumerate(BYTES)), 65_536: b"<|far|>"}
     one = Tokenizer(Learned(vocab, [], {"<|far|>": 65_536}, PATTERNS["gpt2"]))
-    ids = one.encode_file(tmp_path / "text", tmp_path / "ids.npy")
-    assert (ids.dtype, ids.tolist()) == (np.uint32, [65_536, 97])
-    ordinary = one.encode_to_numpy("a<|far|>", special_tokens=False)
-    assert (ordinary.dtype, ordinary.tolist()) == (np.uint32, list(b"a<|far|>"))
+    for is_special, expected in ((True, [97, 65_536]), (False, [*b"a<|far|>"])):
+        ids = one.encode_to_numpy("a<|far|>", special_tokens=is_special)
+        assert (ids.dtype, ids.tolist()) == (np.uint32, expected)
 
 
 @pytest.mark.parametrize("name", ["ids.npy", "ids.bin"])

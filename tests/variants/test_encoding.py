@@ -21,10 +21,11 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, of_merges
 from workbench import first_fast
 
 from harness.common.errors import Refusal
-from harness.tokenizers.encoding import CompiledEncoder
+from harness.tokenizers.dialects import compiled_pattern
+from harness.tokenizers.encoding import compiled_encoder
 from harness.tokenizers.learned import BYTES, Learned, trained
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.plain import PlainEncoder, compiled_pattern, pre_tokens_of
+from harness.tokenizers.plain import PlainEncoder, pre_tokens_of
 from variants import naive_extending
 from variants.contract import Merge, WordCounts
 from variants.counting.character_classes import character_classes
@@ -46,12 +47,12 @@ def random_cases(seed: int, number: int) -> Iterator[tuple[Learned, list[bytes],
 @pytest.mark.parametrize("seed", first_fast(range(12)))
 def test_random_tokenizers_encode_random_texts_alike(seed: int) -> None:
     for one, texts, expected in random_cases(seed, 4):
-        assert list(map(CompiledEncoder(one).encode, texts)) == expected
+        assert list(map(compiled_encoder(one).encode, texts)) == expected
         together = Tokenizer(one).encode_batch(texts, threads=3)
         assert [ids.tolist() for ids in together] == expected
 
         ordinary = list(map(PlainEncoder(one, False).encode, texts))
-        assert list(map(CompiledEncoder(one, False).encode, texts)) == ordinary
+        assert list(map(compiled_encoder(one, False).encode, texts)) == ordinary
 
 
 @pytest.mark.parametrize("first", ["gpt2", "document"])
@@ -66,7 +67,7 @@ def test_superwords_encode_as_by_the_plain_encoder(first: str) -> None:
         table = WordCounts.from_items(counts.items())
         merges = list(naive_extending.train(table, len(merges) + number, inherited=merges))
     one = trained(merges, [], PATTERNS["superbpe"])
-    native, plain, dice = CompiledEncoder(one), PlainEncoder(one), random.Random(3)
+    native, plain, dice = compiled_encoder(one), PlainEncoder(one), random.Random(3)
 
     words = [*text.split(" "), "", "é", "一二", " the", "of", "testing", "\n", "x" * 30]
     for length in (5, 50, 5000):
@@ -80,7 +81,7 @@ def test_long_word_that_no_place_cuts_encodes_as_by_the_plain_encoder() -> None:
     texts = ["".join(dice.choices("abc", k=length)) for length in (400, 45, 300, 3000)]
     table = WordCounts.from_items([(texts[0].encode(), 1)])
     one = trained(list(naive_extending.train(table, 60)), [], None)
-    native, plain = CompiledEncoder(one), PlainEncoder(one)
+    native, plain = compiled_encoder(one), PlainEncoder(one)
     for text in texts:
         assert native.encode(text) == plain.encode(text)
 
@@ -106,7 +107,7 @@ def test_every_path_and_any_number_of_threads_gives_the_same_ids(
 ) -> None:
     monkeypatch.setattr(built("_scanner"), "supported_paths", lambda: [path])
     one = learned(pattern, SPECIALS)
-    native = CompiledEncoder(one).native
+    native = compiled_encoder(one)
     once = PlainEncoder(one).encode(TEXT + " ")
     if pattern not in ("document", "bytes", "line", "superbpe"):
         assert native.encode((TEXT + " ") * 20) == once * 20
