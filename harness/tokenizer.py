@@ -9,26 +9,25 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, Refusal
-from harness.common.files import check_output, files_at
+from harness.common.files import files_at
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
 from harness.common.registry import CARDS, use_folder
-from harness.common.targets import unknown_text
 from harness.common.units import count_text, no_pair_text
-from harness.common.values import at_least, parse_bytes, parse_vocab_size
+from harness.common.values import at_least, one_of, parse_bytes, parse_vocab_size
 from harness.corpora.texts import blocks, named_inputs, text
-from harness.tokenizers.folder import FILES, FILES_OF, NEW_IDS, check_free, check_place, save
+from harness.tokenizers.folder import FILES_OF, NEW_IDS, check_free, check_place, save
 from harness.tokenizers.ids_file import BIN, NPY, ids_in_file
 from harness.tokenizers.learned import with_end
 from harness.tokenizers.model import Tokenizer, load
-from harness.tokenizers.plain import decoded_texts
 from harness.tokenizers.training import train, train_new_from_iterator
 
 __all__ = ["Tokenizer", "load", "main", "train", "train_new_from_iterator"]
@@ -49,6 +48,7 @@ exit code: 0; 2 for a usage error; 21 if an engine gives other ids or decodes ot
 engine gave up on a text or none could be tried, or a file cannot be read, used or written."""
 TOKENIZER = {"metavar": "TOKENIZER", "help": "a folder, tokenizer.json or tiktoken:NAME"}
 DATA = "a data set or a file; repeatable"
+LIST = "LIST|FILE"
 EOS = "the end token in tokenizer_config.json, if its text does not say so"
 Add = Callable[..., None]
 
@@ -77,110 +77,138 @@ def _parser() -> argparse.ArgumentParser:
         title="commands", required=True, metavar="train|encode|decode|..."
     )
 
-    paths = {
-        "metavar": "PATH",
-        "nargs": "+",
-        "help": "a file, folder or pattern, or a data set's name",
-    }
-    add = _add(commands, _train, "train", "train a tokenizer, without a benchmark", paths)
+    paths = "a file, folder or pattern, or a data set's name"
+    about = "train a tokenizer, without a benchmark"
+    add = _add(commands, _train, "train", about, metavar="PATH", nargs="+", help=paths)
     add("--vocab-size", "N", "special tokens included, such as 32k", required=True)
     _add_folder(add, "--save", "where to write the tokenizer")
     add("--pattern", "NAME|REGEX", "default: %(default)s", default="gpt2")
-    about = "repeatable; default: <|endoftext|>; '' for none"
-    add("--special-token", "TOKEN", about, action="append")
+    add(
+        "--special-token",
+        "TOKEN",
+        "repeatable; default: <|endoftext|>; '' for none",
+        action="append",
+    )
     add("--tie-break", "RULE", "default: %(default)s", default="greatest_bytes")
     add("--min-count", "N", "merge no rarer pair", type=int, default=1)
     _add_set(add)
     add("--threads", "N", None, type=int, default=1)
     add("--errors", "HOW", "strict or replace, for bytes that are not UTF-8", default="strict")
     add("--extend", "TOKENIZER|FILE", "a tokenizer or merges to go on from")
-    about = "kept or met: whether all of its merges stay (default: %(default)s)"
-    add("--inherited", "HOW", about, default="kept")
-    about = "tokens that exist before training: [A,B], or a file of JSON strings"
-    add("--seeds", "LIST|FILE", about, default="none")
-    about = "merges that are not made, such as whole_characters or bytes:16"
-    add("--veto", "RULE", about, default="none")
-    about = "tokens that are not merged further, given like seeds"
-    add("--protected", "LIST|FILE", about, default="none")
+    add(
+        "--inherited",
+        "HOW",
+        "kept or met: whether all of its merges stay (default: %(default)s)",
+        default="kept",
+    )
+    add(
+        "--seeds",
+        LIST,
+        "tokens that exist before training: [A,B], or a file of JSON strings",
+        default="none",
+    )
+    add(
+        "--veto",
+        "RULE",
+        "merges that are not made, such as whole_characters or bytes:16",
+        default="none",
+    )
+    add("--protected", LIST, "tokens that are not merged further, given like seeds", default="none")
     add("--eos", "TOKEN", EOS)
 
-    about = "write smaller vocabularies of a tokenizer, each as if trained to that size"
-    add = _add(commands, _cut, "cut", about)
+    add = _add(
+        commands,
+        _cut,
+        "cut",
+        "write smaller vocabularies of a tokenizer, each as if trained to that size",
+    )
     add("--vocab-size", "N,N", "such as 8k,16k,32k", required=True)
     _add_folder(add, "--output", "gets a folder for each size")
 
-    about = "take out tokens that texts never use, and map old ids to new"
-    add = _add(commands, _prune, "prune", about)
-    add("--data", "NAME|FILE", DATA, action="append", required=True)
-    _add_set(add)
-    about = "where to write it, with new_ids.json; default: print what would be removed"
-    _add_folder(add, "--output", about, required=False)
-    about = "tokens that stay: [A,B], or a file of JSON strings"
-    add("--keep", "LIST|FILE", about, default="none")
-    about = "remove what occurs fewer times (default: %(default)s)"
-    add("--at-least", "N", about, type=int, default=1)
+    add = _add(
+        commands, _prune, "prune", "take out tokens that texts never use, and map old ids to new"
+    )
+    _add_data(add)
+    _add_folder(
+        add,
+        "--output",
+        "where to write it, with new_ids.json; default: print what would be removed",
+        required=False,
+    )
+    add("--keep", LIST, "tokens that stay: [A,B], or a file of JSON strings", default="none")
+    add(
+        "--at-least",
+        "N",
+        "remove what occurs fewer times (default: %(default)s)",
+        type=int,
+        default=1,
+    )
 
-    about = "print the ids of a text, or write those of a data set"
-    add = _add(commands, _encode, "encode", about)
+    add = _add(commands, _encode, "encode", "print the ids of a text, or write those of a data set")
     add("text", "TEXT", "the text; - reads standard input, any bytes", nargs="?")
     add("--data", "NAME|FILE", "a data set or a file instead of TEXT")
     _add_set(add)
     _add_ordinary(add)
-    about = "where to write them: a NumPy array (.npy), or the bare numbers (.bin) with a .bin.json"
-    add("--output", "FILE", about, type=Path)
+    add(
+        "--output",
+        "FILE",
+        "where to write them: a NumPy array (.npy), or the bare numbers (.bin) with a .bin.json",
+        type=Path,
+    )
     add("--overwrite", None, "replace that file", action="store_true")
     add("--threads", "N", None, type=int, default=1)
-    about = (
-        "a special token for each document (a row, or a file without rows); default: the only one"
+    add(
+        "--separator",
+        "TOKEN",
+        "a special token for each document (a row, or a file without rows); default: the only one",
+        nargs="?",
+        const=True,
+        default=False,
     )
-    add("--separator", "TOKEN", about, nargs="?", const=True)
     add("--separate", "WHERE", "after, before or between documents (default: after)")
 
     add = _add(commands, _decode, "decode", "write the bytes of ids")
     add("ids", "IDS", 'such as "1 2 3"; - reads standard input; a .npy or .bin file')
 
-    with_ranks = {**TOKENIZER, "help": "a folder, tokenizer.json, tiktoken:NAME or ranks"}
-    add = _add(commands, _convert, "convert", "write a tokenizer in another form", with_ranks)
+    with_ranks = "a folder, tokenizer.json, tiktoken:NAME or ranks"
+    add = _add(commands, _convert, "convert", "write a tokenizer in another form", help=with_ranks)
     forms = "; ".join(f"{form}: {', '.join(names)}" for form, names in FILES_OF.items())
     add("--to", "FORM", forms, choices=FILES_OF, required=True)
     _add_folder(add, "--output", "where to write these files")
-    about = "if the file lacks it: a name in conf/pattern, or your own"
-    add("--pattern", "NAME|REGEX", about)
-    about = "if the file lacks them: a special token, for ranks with its id; repeatable"
-    add("--special-token", "TOKEN[=ID]", about, action="append")
+    add("--pattern", "NAME|REGEX", "if the file lacks it: a name in conf/pattern, or your own")
+    add(
+        "--special-token",
+        "TOKEN[=ID]",
+        "if the file lacks them: a special token, for ranks with its id; repeatable",
+        action="append",
+    )
     add("--eos", "TOKEN", EOS)
 
-    about = (
-        "encode a text with ours and every engine installed, compare all ids and the decoded text"
+    add = _add(
+        commands,
+        _check,
+        "check",
+        "encode a text with ours and every engine installed, compare all ids and the decoded text",
     )
-    add = _add(commands, _check, "check", about)
-    about = f"{DATA} (default: generated text of many scripts, with random bytes)"
-    add("--data", "NAME|FILE", about, action="append")
-    _add_set(add)
+    _add_data(
+        add, f"{DATA} (default: generated text of many scripts, with random bytes)", required=False
+    )
     add("--size", None, "of the generated text (default: %(default)s)", default="1MB")
 
-    several = {**TOKENIZER, "nargs": "+"}
-    add = _add(commands, _stats, "stats", "compare how tokenizers compress texts", several)
-    add("--data", "NAME|FILE", DATA, action="append", required=True)
-    _add_set(add)
+    add = _add(commands, _stats, "stats", "compare how tokenizers compress texts", nargs="+")
+    _add_data(add)
     _add_ordinary(add)
     add("--format", None, None, choices=("terminal", "json"), default="terminal")
     return parser
 
 
-def _add(
-    commands: Any,
-    do: Any,
-    name: str,
-    about: str,
-    argument: Mapping[str, Any] = TOKENIZER,
-) -> Add:
+def _add(commands: Any, do: Any, name: str, about: str, **given: Any) -> Add:
     """A command, as the function that adds an argument: its name, its metavar, its help."""
     command: Parser = commands.add_parser(
         name, help=about, description=f"{about[0].upper()}{about[1:]}."
     )
     command.set_defaults(do=do)
-    command.add_argument("given", **argument)
+    command.add_argument("given", **{**TOKENIZER, **given})
 
     def add(name: str, metavar: str | None, about: str | None, **more: Any) -> None:
         if metavar is not None:
@@ -196,15 +224,31 @@ def _add_folder(add: Add, option: str, about: str, *, required: bool = True) -> 
     add("--overwrite", None, "replace a tokenizer there", action="store_true")
 
 
+def _add_data(add: Add, about: str = DATA, *, required: bool = True) -> None:
+    """The texts."""
+    add("--data", "NAME|FILE", about, action="append", default=[], required=required)
+    _add_set(add)
+
+
 def _add_set(add: Add) -> None:
-    about = "as for python -m harness: data.bytes=1MB, data.column=body; repeatable"
-    add("--set", "NAME=VALUE", about, action="append", default=[])
+    add(
+        "--set",
+        "NAME=VALUE",
+        "as for python -m harness: data.bytes=1MB, data.column=body; repeatable",
+        action="append",
+        default=[],
+    )
     add("--config-dir", "FOLDER", CARDS, type=Path)
 
 
 def _add_ordinary(add: Add) -> None:
-    about = "treat special tokens in the text as ordinary text"
-    add("--no-special-tokens", None, about, dest="special_tokens", action="store_false")
+    add(
+        "--no-special-tokens",
+        None,
+        "treat special tokens in the text as ordinary text",
+        dest="special_tokens",
+        action="store_false",
+    )
 
 
 KEYWORDS = (
@@ -222,17 +266,17 @@ def _train(options: argparse.Namespace) -> None:
     size = parse_vocab_size(options.vocab_size)
     how = {name: getattr(options, name) for name in KEYWORDS}
     how |= {"special_tokens": special_tokens(options), "settings": options.set}
-    if options.eos not in (None, *how["special_tokens"]):
-        raise Refusal(unknown_text("special token", options.eos, how["special_tokens"]))
+    if options.eos is not None:
+        one_of("special token", options.eos, how["special_tokens"])
     tokenizer = train(source, size, progress=True, **how)
+    tokenizer.learned = with_end(tokenizer.learned, options.eos)
 
     fewer = ""
     if len(tokenizer) < size:
         fewer = f", fewer than {count_text(size)}: {no_pair_text(options.min_count)}"
         is_free = options.veto == options.protected == "none"
         fewer += "" if is_free else ", or the veto forbids it"
-    ended = Tokenizer(with_end(tokenizer.learned, options.eos), tokenizer.origin)
-    save_and_report(ended, options.save, fewer, overwrite=options.overwrite)
+    save_and_report(tokenizer, options.save, fewer, overwrite=options.overwrite)
     folder = shlex.quote(str(options.save))
     print_stdout(f"next: python -m harness.tokenizer encode {folder} --data FILE --output ids.bin")
 
@@ -299,10 +343,7 @@ def _prune(options: argparse.Namespace) -> None:
     tokenizer = load(options.given)
     tokens = [*tokenizer.special_tokens] or None
     files = [text(data, options.set, tokens) for data in options.data]
-
-    def texts() -> Iterator[Iterator[bytes]]:
-        return map(blocks, files)
-
+    texts = partial(map, blocks, files)
     pruning = prune(tokenizer, texts, options.at_least, keep)
     count = f"{count_text(len(pruning.removed))} of {count_text(len(tokenizer))} tokens"
     if options.output is None:
@@ -340,19 +381,18 @@ def _encode(options: argparse.Namespace) -> None:
         options.output,
         settings=options.set,
         threads=options.threads,
-        separator=options.separator or False,
+        separator=options.separator,
         separate=options.separate,
         inputs=files_at(options.given),
         special_tokens=options.special_tokens,
         overwrite=options.overwrite,
         progress=True,
     )
-    lines = [f"{options.output}: {count_text(len(array))} ids, {array.dtype}"]
     call = f"numpy.load({str(options.output)!r}, mmap_mode='r')"
     if options.output.suffix == BIN:
         call = f"numpy.memmap({str(options.output)!r}, numpy.{array.dtype}, 'r')"
-    lines.append(f"next: {call} reads them")
-    print_stdout("\n".join(lines))
+    print_stdout(f"{options.output}: {count_text(len(array))} ids, {array.dtype}")
+    print_stdout(f"next: {call} reads them")
 
 
 def _decode(options: argparse.Namespace) -> None:
@@ -383,7 +423,7 @@ def _convert(options: argparse.Namespace) -> None:
         tokens = {text: int(number) for text, _, number in parted}
     tokenizer, folder = load(options.given, pattern=pattern, special_tokens=tokens), options.output
     ended = with_end(tokenizer.learned, options.eos)
-    check_output(folder, files_at(options.given), names=FILES)
+    check_free(folder, files_at(options.given), overwrite=options.overwrite)
     notes = save(folder, ended, tokenizer.origin, overwrite=options.overwrite, form=options.to)
     written = ", ".join(name for name in FILES_OF[options.to] if (folder / name).exists())
     print_stdout(
@@ -397,20 +437,15 @@ def _check(options: argparse.Namespace) -> int:
 
     size = parse_bytes(options.size, "--size")
     tokenizer = load(options.given)
-    files = [text(data, options.set) for data in options.data or ()]
-    named = [(file.name, blocks(file)) for file in files]
+    files = [text(data, options.set) for data in options.data]
+    texts = [(file.name, blocks(file)) for file in files]
     if not files:
-        named = [("mixed text", check.mixed_parts(size, [*tokenizer.special_tokens]))]
-
-    def parts() -> Iterator[tuple[str, str]]:
-        for name, content in named:
-            for part in decoded_texts(content):
-                yield name, part
+        texts = [("mixed text", check.mixed_parts(size, [*tokenizer.special_tokens]))]
 
     source = Path(options.given)
     total = sum(file.bytes for file in files) or size
     with bar(f"checking {source}", total, "bytes") as show:
-        verdicts, notes = check.check_engines(tokenizer, source, parts(), check.ENGINES, show)
+        verdicts, notes = check.check_engines(tokenizer, source, texts, check.ENGINES, show)
 
     caption = f"{options.given}: {count_text(len(tokenizer))} tokens"
     print_sheets([check.verdicts_sheet(verdicts, caption, notes)])
@@ -426,11 +461,8 @@ def _stats(options: argparse.Namespace) -> None:
     for file in [text(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():
             with bar(f"{name} on {file.name}", file.bytes, "bytes") as show:
-                special = options.special_tokens
-                row = figures_of(
-                    name, tokenizer, file.name, blocks(file), show, special_tokens=special
-                )
-                figures.append(row)
+                how = {"special_tokens": options.special_tokens}
+                figures.append(figures_of(name, tokenizer, file.name, blocks(file), show, **how))
     if options.format == "json":
         print_stdout(json.dumps([row._asdict() for row in figures], indent=1))
     else:

@@ -7,7 +7,6 @@ import shutil
 import string
 import tempfile
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,17 +22,15 @@ from harness.tokenizers.engines import as_tiktoken, engine_errors, load_tokenize
 from harness.tokenizers.forms import MANIFEST, RANKS, TOKENIZER_JSON, VOCAB, read_ranks
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.model import Progress, Tokenizer
+from harness.tokenizers.plain import decoded_texts
 from harness.tokenizers.sheets import columns_under, readable_token
-
-Parts = Iterable[tuple[str, str]]
 
 
 class Opened(NamedTuple):
-    """What an engine does with a tokenizer; its `decode` may drop special tokens by default."""
+    """What an engine does with a tokenizer."""
 
     encode: Callable[[str], Sequence[int]]
     decode: Callable[[Sequence[int]], str]
-    drops_special: bool = False
 
 
 Engine = Callable[[Path, Learned], Opened]
@@ -53,19 +50,15 @@ def open_tokenizers(folder: Path, _: Learned) -> Opened:
     else:  # since 1.0
         opened.padding = opened.truncation = None
     return Opened(
-        lambda text: list(opened.encode(text, add_special_tokens=False).ids),
-        lambda ids: str(opened.decode(list(ids))),
-        drops_special=True,
+        lambda text: opened.encode(text, add_special_tokens=False).ids,
+        lambda ids: opened.decode(ids, skip_special_tokens=False),
     )
 
 
 def open_tiktoken(folder: Path, learned: Learned) -> Opened:
     """tiktoken, from the ranks with the pattern and the special tokens of the tokenizer."""
     encoding = as_tiktoken(read_ranks((folder / RANKS).read_bytes()), learned)
-    return Opened(
-        lambda text: list(encoding.encode(text, allowed_special="all")),
-        lambda ids: str(encoding.decode(ids)),
-    )
+    return Opened(lambda text: encoding.encode(text, allowed_special="all"), encoding.decode)
 
 
 def open_gigatoken(folder: Path, _: Learned) -> Opened:
@@ -74,8 +67,7 @@ def open_gigatoken(folder: Path, _: Learned) -> Opened:
     """
     opened = extra("gigatoken", "this engine", "engines").Tokenizer(folder / TOKENIZER_JSON)
     return Opened(
-        lambda text: [int(number) for number in opened.encode(text)],
-        lambda ids: bytes(opened.decode(list(ids))).decode(errors="replace"),
+        opened.encode, lambda ids: bytes(opened.decode(list(ids))).decode(errors="replace")
     )
 
 
@@ -121,15 +113,14 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
 def check_engines(
     tokenizer: Tokenizer,
     source: Path,
-    parts: Parts,
+    texts: Iterable[tuple[str, Iterable[bytes]]],
     engines: Mapping[str, Engine],
     show: Progress = lambda _: None,
 ) -> tuple[list[Verdict], list[str]]:
-    """Encode texts with ours and with each engine that can open a form of it, and compare every id
-    and the decoded text.
+    """Encode texts, each with a name, with ours and with each engine that can open a form of it, and
+    compare every id and the decoded text.
 
-    `parts` are parts of texts that are divided between characters, each with its text's name. A
-    form that is in `source` is copied from there, because that is the file which people load.
+    A form that is in `source` is copied from there, because that is the file which people load.
     Returns notes about the others, too.
     """
     verdicts = [Verdict(name) for name in engines]
@@ -144,16 +135,17 @@ def check_engines(
             except Refusal as refusal:
                 verdict.notes.append(str(refusal))
 
-    done: Counter[str] = Counter()
-    for name, part in parts:
-        content = part.encode(errors="surrogateescape")
-        text = content.decode(errors="replace")
-        ours = tokenizer.encode(text)
-        for verdict in verdicts:
-            if verdict.opened is not None:
-                _compare(verdict, verdict.opened, tokenizer, name, done[name], text, ours)
-        done[name] += len(content)
-        show(done.total())
+    done = 0
+    for name, blocks in texts:
+        before = done
+        for part in decoded_texts(blocks):
+            content = part.encode(errors="surrogateescape")
+            text = content.decode(errors="replace")
+            encoded = Encoded(name, done - before, text, tokenizer.encode(text))
+            for verdict in verdicts:
+                _compare(verdict, tokenizer, encoded)
+            done += len(content)
+            show(done)
     return verdicts, notes
 
 
@@ -167,54 +159,52 @@ def copy_forms(source: Path, folder: Path) -> None:
             shutil.copyfile(original, folder / name)
 
 
-def _compare(
-    verdict: Verdict,
-    opened: Opened,
-    tokenizer: Tokenizer,
-    name: str,
-    start: int,
-    text: str,
-    ours: list[int],
-) -> None:
+class Encoded(NamedTuple):
+    """A part of a text, the byte from which it is, and our ids."""
+
+    name: str
+    start: int
+    text: str
+    ids: list[int]
+
+
+def _compare(verdict: Verdict, tokenizer: Tokenizer, part: Encoded) -> None:
+    """Add a part to the figures of an engine that has not given up, and the first difference."""
+    if verdict.opened is None:
+        return
     try:
-        with engine_errors(f"{verdict.engine} gave up on {name} from byte {start}"):
-            theirs = list(opened.encode(text))
-            decoded = opened.decode(ours)
+        with engine_errors(f"{verdict.engine} gave up on {part.name} from byte {part.start}"):
+            theirs = list(verdict.opened.encode(part.text))
+            decoded = verdict.opened.decode(part.ids)
     except Refusal as refusal:
         verdict.opened, verdict.gave_up = None, True
         verdict.notes.append(str(refusal))
         return
 
-    dropped = tokenizer.learned.dropped_ids() if opened.drops_special else set()
-    remaining = (number for number in ours if number not in dropped)
-    expected = tokenizer.decode(remaining).decode(errors="replace")
-
+    expected = tokenizer.decode_text(part.ids, errors="replace")
     verdict.texts += 1
-    verdict.bytes += len(text.encode())
-    verdict.ids += len(ours)
-    if theirs == ours and decoded == expected:
+    verdict.bytes += len(part.text.encode())
+    verdict.ids += len(part.ids)
+    if theirs == part.ids and decoded == expected:
         return
-    if not verdict.differing and theirs != ours:
+    if not verdict.differing and theirs != part.ids:
         verdict.notes.append(f"{verdict.engine} differs first at")
-        verdict.notes += _difference(tokenizer, name, start, ours, theirs)
+        verdict.notes += _difference(tokenizer, part, theirs)
     elif not verdict.differing:
         place = max(0, first_difference(expected, decoded) - 30)
         mine, other = expected[place : place + 60], decoded[place : place + 60]
-        verdict.notes.append(f"{verdict.engine} decodes otherwise, first in {name}")
+        verdict.notes.append(f"{verdict.engine} decodes otherwise, first in {part.name}")
         verdict.notes += [f"    ours:   {mine!r}", f"    theirs: {other!r}"]
     verdict.differing += 1
 
 
-def _difference(
-    tokenizer: Tokenizer, name: str, start: int, ours: list[int], theirs: list[int]
-) -> list[str]:
+def _difference(tokenizer: Tokenizer, part: Encoded, theirs: list[int]) -> list[str]:
     """The first place where ids differ, the text before it, and up to six tokens of each."""
-    same = first_difference(ours, theirs)
-    before = tokenizer.decode(ours[:same])
-    lines = [
-        f"  {name}, byte {start + len(before)}, after {before[-30:].decode(errors='replace')!r}"
-    ]
-    for side, ids in (("ours:  ", ours), ("theirs:", theirs)):
+    same = first_difference(part.ids, theirs)
+    before = tokenizer.decode(part.ids[:same])
+    after = before[-30:].decode(errors="replace")
+    lines = [f"  {part.name}, byte {part.start + len(before)}, after {after!r}"]
+    for side, ids in (("ours:  ", part.ids), ("theirs:", theirs)):
         tokens = [tokenizer.vocab.get(number, b"?") for number in ids[same : same + 6]]
         lines.append(f"    {side} " + (" ".join(map(readable_token, tokens)) or "(the end)"))
     return lines

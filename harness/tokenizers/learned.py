@@ -51,15 +51,6 @@ class Learned(NamedTuple):
         special = set(self.special_tokens.values())
         return {token: number for number, token in self.vocab.items() if number not in special}
 
-    def dropped_ids(self) -> set[int]:
-        """The ids that an engine's `decode` drops unless it is told otherwise."""
-        flags = self.around.flags
-        return {
-            number
-            for text, number in self.special_tokens.items()
-            if text not in flags or flags[text].special
-        }
-
     def type_code(self) -> Literal["H", "I"]:
         """The code of the numbers in an array of ids: two bytes if all ids fit, else four."""
         return "H" if max(self.vocab) < 1 << 16 else "I"

@@ -19,6 +19,7 @@ from harness.tokenizers.compression import Figures, figures_of
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import trained
 
+HERE = [("here", [TEXT.encode()])]
 PAGE = Path(__file__).parents[2] / "docs/how-to/huggingface.md"
 
 
@@ -54,7 +55,7 @@ def test_an_engine_gives_our_ids_or_does_not_load_as_documented(
     outcomes = {}
     for pattern in PATTERNS:
         one = Tokenizer(learned(pattern, SPECIALS))
-        (verdict,), _ = check_engines(one, tmp_path, [("here", TEXT)], {engine: opening})
+        (verdict,), _ = check_engines(one, tmp_path, HERE, {engine: opening})
         assert verdict.differing == 0
         outcomes[pattern] = "equal" if verdict.texts else "does not load"
     assert outcomes == documented(engine)
@@ -66,7 +67,7 @@ def test_the_file_that_people_load_is_checked(tmp_path: Path) -> None:
     other = changed(tmp_path, pre_tokenizer__use_regex=False)
     ours = Tokenizer(learned("gpt2", SPECIALS))
     for source in (other, other.parent):
-        verdicts, _ = check_engines(ours, source, [("here", TEXT)], checking.ENGINES)
+        verdicts, _ = check_engines(ours, source, HERE, checking.ENGINES)
         differing = {verdict.engine: verdict.differing for verdict in verdicts if verdict.texts}
         assert (differing["tokenizers"], differing["tiktoken"]) == (1, 0)
 
@@ -83,7 +84,7 @@ def test_each_engine_is_compared_with_ours(tmp_path: Path) -> None:
         ),
         "lossy": lambda *_: Opened(one.encode, lambda ids: one.decode_text(ids).replace("一", "")),
     }
-    verdicts, _ = check_engines(one, tmp_path, [("tale", "the\udcff"), ("tale", text)], engines)
+    verdicts, _ = check_engines(one, tmp_path, [("tale", [b"the\xff", text.encode()])], engines)
     assert [verdict.differing for verdict in verdicts] == [0, 2, 2, 1, 1]
 
     same, _, _, other, lossy = verdicts
