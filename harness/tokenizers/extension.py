@@ -168,9 +168,9 @@ def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: s
     learned = load(path).learned
     if set(learned.special_tokens) != set(special_tokens):
         tokens = [*learned.special_tokens]
-        advice = f"set {override('special_tokens', tokens)}"
         raise Refusal(
-            f"extend={path} has other special tokens, and every id is to stay; {advice}",
+            f"extend={path} has other special tokens, and every id is to stay; "
+            f"set {override('special_tokens', tokens)}",
             settings={"extend": path, "special_tokens": tokens},
         )
     return Extension(path.name, tuple(learned.merges), inheriting, veto, learned)
@@ -217,19 +217,17 @@ def tokens_in(setting: str, value: Tokens) -> list[bytes]:
             lines = files.readable(files.path_named(value)).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             why = reason(error) if isinstance(error, OSError) else "not UTF-8"
-            advice = "pass a file or write a list [A,B]"
-            what = f"cannot read {setting}={value} ({why})"
-            raise Refusal(f"{what}; {advice}", exit_code, {setting: value}) from error
+            what = f"cannot read {setting}={value} ({why}); pass a file or write a list [A,B]"
+            raise Refusal(what, exit_code, {setting: value}) from error
 
     tokens = []
     for line in filter(str.strip, lines):
         try:
             tokens.append(json.loads(line, strict=False).encode())
         except (ValueError, AttributeError, RecursionError) as error:
-            what = f'{prefix}{line[:80]} is not a JSON string such as "mov"'
-            advice = "write \\\\ for a backslash"
+            what = f'{prefix}{line[:80]} is not a JSON string such as "mov"; write \\\\ for a backslash'
             shown = {setting: value if exit_code == UNMEASURED else ""}
-            raise Refusal(f"{what}; {advice}", exit_code, shown) from error
+            raise Refusal(what, exit_code, shown) from error
     return tokens
 
 
@@ -249,9 +247,10 @@ def seed_merges(value: Tokens, pattern: str | None, tie_break: str) -> tuple[Mer
         if seed and pieces != [seed]:
             parts = ", ".join(map(repr, pieces)) or "nothing"
             name = pattern_name(pattern) or repr(pattern)
-            why = f"is cut by pattern={name} ({parts}), so no text gives it"
-            what = f"the seed {seed!r} {why}; leave it out"
-            raise Refusal(what, settings={"pattern": name})
+            raise Refusal(
+                f"the seed {seed!r} is cut by pattern={name} ({parts}), so no text gives it; leave it out",
+                settings={"pattern": name},
+            )
     try:
         return tuple(seeds(tokens, TieBreak(tie_break)))
     except ValueError as error:

@@ -126,11 +126,14 @@ def save(
         what = ", ".join(names)
         notes.append(f"only {TOKENIZER_JSON} applies its {what}; other ids are those of the text")
     if RANKS in contents and (pair := shadowed(learned.special_tokens)):
-        why = "tiktoken may take the shorter one; compare with check"
-        notes.append(f"special token {pair[1]!r} begins with {pair[0]!r}: {why}")
+        notes.append(
+            f"special token {pair[1]!r} begins with {pair[0]!r}: tiktoken may take the shorter one; compare with check"
+        )
     if RANKS in contents and learned.pattern is not None and slots_of(learned.pattern) is None:
-        why = "it leaves out what the pattern does not match"
-        notes.append(f"tiktoken reads a pattern of your own by its rules, and {why}; run check")
+        notes.append(
+            "tiktoken reads a pattern of your own by its rules, and it leaves out what the pattern does not match; "
+            "run check"
+        )
     if form == "gpt2":
         notes.append(
             f"these files lack the pattern and the special tokens: the pattern is {learned.pattern!r}"
@@ -207,13 +210,12 @@ def new_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
                 sync_names(target)
                 sync_names(beside)
     except OSError as error:
-        why = f"cannot write a tokenizer to {folder} ({reason(error)})"
-        raise Refusal(f"{why}; choose another folder", UNMEASURED) from error
+        what = f"cannot write a tokenizer to {folder} ({reason(error)}); choose another folder"
+        raise Refusal(what, UNMEASURED) from error
 
 
 def replace_tokenizer(part: Path, folder: Path, overwrite: bool) -> None:
     """Put the files of `part` into `folder`: all, or none and those of before."""
-    check_free(folder, overwrite=overwrite)
     if can_be_exchanged(folder):
         try:
             part.rename(folder)  # which is missing, or empty
@@ -270,25 +272,21 @@ def read_tokenizer(
     path: Path | str, pattern: Pattern, special_tokens: Specials
 ) -> tuple[Learned, dict[str, Any]]:
     """The tokenizer that `model.load` gives, and what its manifest says about the training."""
-    options = pattern is not ... or special_tokens is not None
-    complete = "contains the pattern and the special tokens; leave them out"
-    if str(path).startswith(OF_TIKTOKEN):
-        if options:
-            raise Refusal(f"{path} {complete}")
-        from harness.tokenizers.engines import of_tiktoken  # late: it is rarely asked for
-
-        return of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
-
-    file = path_named(path)
+    file, is_encoding = path_named(path), str(path).startswith(OF_TIKTOKEN)
     if file.is_dir():  # the most complete form
         file /= next(
             (name for name in (MANIFEST, TOKENIZER_JSON) if (file / name).is_file()), VOCAB
         )
-    content = parse(file, bytes)
+    content = b"" if is_encoding else parse(file, bytes)
     is_ranks = file.suffix == RANKS_ENDING or forms.begin_like_ranks(content)
     lacking = file.name == VOCAB or is_ranks
-    if options and not lacking:
-        raise Refusal(f"{file} {complete}")
+    if not lacking and (pattern is not ... or special_tokens is not None):
+        raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
+
+    if is_encoding:
+        from harness.tokenizers.engines import of_tiktoken  # late: it is rarely asked for
+
+        return of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
     if file.name == MANIFEST:
         return _described(file)
     if lacking:
@@ -311,26 +309,24 @@ def _completed(
     path: Path, pattern: Any, special_tokens: Specials, ignore_merges: bool = False
 ) -> Learned:
     """What vocab.json, with merges.txt, or ranks make with pattern and special tokens."""
-    if isinstance(special_tokens, Mapping):
-        texts = special_texts(list(special_tokens))
-        for text, number in special_tokens.items():
-            if isinstance(number, SupportsIndex):  # NumPy's, too
-                special_tokens = {**special_tokens, text: index(number)}
-    else:
-        texts = special_texts(special_tokens or ())
     is_gpt2 = path.name == VOCAB
     ids: Mapping[Any, int] = parse(
         path, partial(read_json, kind=dict[str, Id]) if is_gpt2 else forms.read_ranks
     )
-    if not isinstance(special_tokens, Mapping):
-        if missing := [text for text in texts if text not in ids]:
+    given: Any = special_tokens or ()
+    known = given if isinstance(given, Mapping) else ids
+    special_ids = dict[str, Any]()
+    for text in special_texts([*given] if known is given else given):
+        if text not in known:
             advice = "pass those that it has" if is_gpt2 else "give each its id, TOKEN=ID"
-            raise Refusal(f"{path} has no special token {missing[0]!r}; {advice}")
-        special_tokens = {text: ids[text] for text in texts}
+            raise Refusal(f"{path} has no special token {text!r}; {advice}")
+        number = known[text]  # NumPy's, too
+        special_ids[text] = index(number) if isinstance(number, SupportsIndex) else number
+
     if not is_gpt2:
-        return parse(path, lambda _: forms.of_ranks(ids, special_tokens, pattern))
+        return parse(path, lambda _: forms.of_ranks(ids, special_ids, pattern))
     merges = parse(path.parent / MERGES, forms.read_merges)
-    return parse(path, lambda _: put_together(ids, merges, special_tokens, pattern, ignore_merges))
+    return parse(path, lambda _: put_together(ids, merges, special_ids, pattern, ignore_merges))
 
 
 def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
@@ -368,9 +364,11 @@ def check_files(manifest: Path, digests: Mapping[str, str]) -> None:
         if file.name not in digests and not file.exists():
             continue
         if hashlib.sha256(parse(file, bytes)).hexdigest() != digests.get(file.name):
-            why = f"it is not the file that {MANIFEST} describes"
-            advice = "move the files that you mean into another folder"
-            raise Refusal(f"{file} cannot be used: {why}; {advice}", UNMEASURED)
+            raise Refusal(
+                f"{file} cannot be used: it is not the file that {MANIFEST} describes; "
+                "move the files that you mean into another folder",
+                UNMEASURED,
+            )
 
 
 def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
@@ -383,7 +381,8 @@ def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
         advice = "python -m harness.tokenizer train or save=FOLDER writes a tokenizer"
         raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error
     except ValueError as error:
-        advice = "pass another tokenizer"
-        if path.name == MANIFEST:
-            advice = "remove it to load the files beside it"
+        is_manifest = path.name == MANIFEST
+        advice = (
+            "remove it to load the files beside it" if is_manifest else "pass another tokenizer"
+        )
         raise Refusal(f"{path} cannot be used: {error}; {advice}", UNMEASURED) from error

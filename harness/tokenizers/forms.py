@@ -355,16 +355,17 @@ def around_in(file: TokenizerJson) -> Around:
 
 def why_not(learned: Learned) -> str | None:
     """Why tiktoken would not give the same ids; None if it gives them on every text."""
-    ids = learned.token_ids()
-    by_rank = [ids[token] for token in tokens_made(learned.merges)]
+    ids, made = learned.token_ids(), tokens_made(learned.merges)
+    by_rank = [ids[token] for token in made]
     if by_rank != sorted(by_rank):
         return "the ids of its tokens are not in the order of its merges, and tiktoken merges in the order of ids"
-    tokens = sorted((token for token in ids if len(token) > 1), key=ids.__getitem__)
-    last = last_merges(learned.merges, tokens)
+    ranks = {merge: rank for rank, merge in enumerate(learned.merges)}
+    last = last_merges(ids, ranks.get, made)
     if learned.ignore_merges:
-        same = [*last.values()] == merges_behind(ids)
+        same = last == merges_behind(ids)
         return None if same else "its merges make other tokens than its ids' order does"
-    if dead := [token for token in tokens if token not in last]:
+    alive = {*BYTES, *tokens_made(last)}
+    if dead := [token for token in ids if token not in alive]:
         never = f"its merges never make, such as {token_text(dead[0], 60)}"
         return f"tiktoken merges by the rank of the result, not of the two tokens, and would use tokens that {never}"
     return None

@@ -26,6 +26,7 @@ Ids = Mapping[str, int]
 IDS = 1 << 32
 BYTES = [bytes((byte,)) for byte in range(256)]
 _CHARACTERS = dict(enumerate(GPT2_CHARACTERS))
+RankOf = Callable[[Any], int | None]
 _BYTES = {character: byte for byte, character in _CHARACTERS.items()}
 
 
@@ -57,10 +58,9 @@ class Learned(NamedTuple):
 
     def sha256(self) -> str:
         """The digest of all that decides a text's ids."""
-        vocab = [(number, token.hex()) for number, token in sorted(self.vocab.items())]
-        merges = [(left.hex(), right.hex()) for left, right in self.merges]
-        content = [vocab, merges, self.special_tokens, self.pattern, self.ignore_merges]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+        vocab = sorted(self.vocab.items())
+        content = [vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges]
+        return hashlib.sha256(json.dumps(content, default=bytes.hex).encode()).hexdigest()
 
 
 def pattern_name(pattern: str | None) -> str | None:
@@ -93,7 +93,7 @@ def trained(
     one.
     """
     texts = special_texts(special_tokens)
-    special_ids = {text: number for number, text in enumerate(texts, 256)}
+    special_ids = dict(zip(texts, count(256)))
     learned = Learned(vocab_of(merges, texts), list(merges), special_ids, pattern)
     try:
         if len(set(tokens_made(merges))) < len(merges):
@@ -187,7 +187,11 @@ def surrounded(learned: Learned, around: Around) -> Learned:
     """The tokenizer with what a tokenizer.json does around a text. Raises ValueError for an id that
     no token has.
     """
-    around.check(learned.vocab)
+    for number in around.ids():
+        if not isinstance(number, int) or number not in learned.vocab:
+            raise ValueError(
+                f"its post_processor or padding adds the id {number!r}, which no token has"
+            )
     return learned._replace(around=around)
 
 
@@ -241,8 +245,10 @@ def check_spellings(special_tokens: Iterable[str]) -> None:
     """
     for text in special_tokens:
         if text in _BYTES:
-            why = f"tokenizer.json spells byte {_BYTES[text]} like it"
-            raise Refusal(f"special token {text!r} cannot be saved: {why}; use a longer one")
+            raise Refusal(
+                f"special token {text!r} cannot be saved: tokenizer.json spells byte {_BYTES[text]} like it; "
+                "use a longer one"
+            )
 
 
 def with_fewer_merges(learned: Learned, vocab_size: int) -> Learned:
@@ -263,9 +269,8 @@ def with_fewer_merges(learned: Learned, vocab_size: int) -> Learned:
 
     ids = learned.token_ids()
     if extra := others(learned):
-        example = token_text(extra[0], 60)
         raise Refusal(
-            f"cannot cut: {len(extra)} of its tokens come from no merge, such as {example}"
+            f"cannot cut: {len(extra)} of its tokens come from no merge, such as {token_text(extra[0], 60)}"
         )
 
     dropped = {ids[token] for token in merged[vocab_size - least :]}
@@ -273,8 +278,10 @@ def with_fewer_merges(learned: Learned, vocab_size: int) -> Learned:
     try:
         smaller, _ = closed_up(learned, dropped, list(first))
     except KeyError as error:
-        what = f"its post_processor or padding adds the token of id {error}"
-        raise Refusal(f"{what}, which the cut leaves out; choose a larger size") from error
+        raise Refusal(
+            f"its post_processor or padding adds the token of id {error}, which the cut leaves out; "
+            "choose a larger size"
+        ) from error
     return smaller
 
 
@@ -323,9 +330,7 @@ def read_spelling(spelling: str) -> bytes:
 # elsewhere may differ.
 
 
-def join(
-    tokens: Sequence[Any], rank_of: Callable[[Any], int | None], token_of_rank: Any
-) -> list[Any]:
+def join(tokens: Sequence[Any], rank_of: RankOf, token_of_rank: Any) -> list[Any]:
     """The tokens after merging by rank, in a linked list; the pair of rank n makes the token
     `token_of_rank[n]`.
 
@@ -366,34 +371,25 @@ def join(
 # bytes that one of its own joins.
 
 
-def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes, Merge]:
-    """The merge that makes each token last, of those that merging their own bytes makes."""
-    token_of_rank = tokens_made(merges)
-    ranks = {merge: rank for rank, merge in reversed([*enumerate(merges)])}
-    parts = {token: _parts(token, ranks.get, token_of_rank) for token in tokens}
-    return {token: (two[0], two[1]) for token, two in parts.items() if two in ranks}
+def last_merges(ids: Mapping[bytes, int], rank_of: RankOf, token_of_rank: Any) -> list[Merge]:
+    """The merge that makes each token last, in the order of ids; none for a token that merging its
+    own bytes does not make.
+    """
+    tokens = sorted((token for token in ids if len(token) > 1), key=ids.__getitem__)
+    parts = [_parts(token, rank_of, token_of_rank) for token in tokens]
+    return [two for two in parts if len(two) == 2 and rank_of(two) is not None]
 
 
 def merges_behind(ranks: Mapping[bytes, int]) -> list[Merge]:
-    """The merge of each token of several bytes, in order; none for a token that merging by rank
-    never makes.
-    """
+    """The merge of each token of several bytes, if any two that make a token are merged."""
     token_of_rank = {rank: token for token, rank in ranks.items()}
-    tokens = sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__)
-    parts = (
-        _parts(token, lambda pair: ranks.get(pair[0] + pair[1]), token_of_rank) for token in tokens
-    )
-    return [(two[0], two[1]) for two in parts if len(two) == 2]
+    return last_merges(ranks, lambda pair: ranks.get(b"".join(pair)), token_of_rank)
 
 
-def _parts(
-    token: bytes, rank_of: Callable[[Any], int | None], token_of_rank: Any
-) -> tuple[bytes, ...]:
+def _parts(token: bytes, rank_of: RankOf, token_of_rank: Any) -> Any:
     """What merging leaves of a token's bytes before the merge that makes the whole."""
 
     def inner(pair: Merge) -> int | None:
         return rank_of(pair) if len(pair[0]) + len(pair[1]) < len(token) else None
 
-    return tuple(
-        join([token[index : index + 1] for index in range(len(token))], inner, token_of_rank)
-    )
+    return tuple(join([bytes((byte,)) for byte in token], inner, token_of_rank))

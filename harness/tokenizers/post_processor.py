@@ -32,8 +32,10 @@ def flags_in_one_pass(flags: Mapping[str, Flags]) -> dict[str, Flags]:
     later = [text for text, flag in flags.items() if flag.normalized]
     for first, second in product(flags.keys() - later, later):
         if may_overlap(first, second):
-            why = f"{second!r} is normalized and may overlap {first!r}, which is not"
-            raise ValueError(f"its added token {why}; ours are found in one pass")
+            raise ValueError(
+                f"its added token {second!r} is normalized and may overlap {first!r}, which is not; "
+                "ours are found in one pass"
+            )
     return {text: flag for text, flag in flags.items() if flag != Flags()}
 
 
@@ -63,16 +65,12 @@ class Around(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def names(self) -> list[str]:
         """What changes the ids that `tokenizers` gives for a text, by its name in the file."""
-        names = ["post_processor"] if ids_in(self.post_processor) else []
-        names += [name for name in ("truncation", "padding") if getattr(self, name) is not None]
-        return names
-
-    def check(self, vocab: Mapping[int, bytes]) -> None:
-        """Raises ValueError for an id that no token has."""
-        for number in self.ids():
-            if not isinstance(number, int) or number not in vocab:
-                what = f"its post_processor or padding adds the id {number!r}"
-                raise ValueError(f"{what}, which no token has")
+        parts = {
+            "post_processor": ids_in(self.post_processor),
+            "truncation": self.truncation,
+            "padding": self.padding,
+        }
+        return [name for name, part in parts.items() if part]
 
     def ids(self) -> list[Any]:
         """The ids that it adds."""
@@ -80,11 +78,12 @@ class Around(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def moved(self, new_id: NewId) -> Around:
         """The same with other ids."""
-        padding, processor = moved(self.padding, new_id), moved(self.post_processor, new_id)
+        padding, processor = moved([self.padding, self.post_processor], new_id)
         return replace(self, padding=padding, post_processor=processor)
 
 
 NOTHING_AROUND = Around()
+"""One object, because a manifest omits a default that is the same."""
 
 
 def ids_in(part: Any) -> list[Any]:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
-from operator import index
 from typing import Any
 
 from harness.common import registry
@@ -79,8 +78,8 @@ def train(
     """
     texts = special_texts(special_tokens)
     corpus = Corpus("documents", texts, pattern_named(pattern), errors)
+    vocab_size = whole_number("vocab_size", vocab_size)
     num_merges = merges_for(vocab_size, corpus)
-    vocab_size = index(vocab_size)  # NumPy's, too
     tie_break = tie_break.value if isinstance(tie_break, TieBreak) else tie_break
     at_least("min_count", min_count)
     at_least("threads", threads)
@@ -103,14 +102,15 @@ def merges_for(vocab_size: int, corpus: Corpus) -> int:
     """The number of merges. Raises Refusal for a size, a pattern or special tokens that no
     tokenizer can have.
     """
-    vocab_size = whole_number("vocab_size", vocab_size)
     Tokenizer(trained([], corpus.special_tokens, corpus.pattern))
     check_spellings(corpus.special_tokens)
     least = len(BYTES) + len(corpus.special_tokens)
     if vocab_size < least:
         special = counted_text(len(corpus.special_tokens), "special token")
-        what = f"vocab_size={vocab_size} has no room for 256 bytes and {special}"
-        raise Refusal(f"{what}; set {least} or more", settings={"vocab_size": vocab_size})
+        raise Refusal(
+            f"vocab_size={vocab_size} has no room for 256 bytes and {special}; set {least} or more",
+            settings={"vocab_size": vocab_size},
+        )
     return vocab_size - least
 
 
@@ -143,8 +143,9 @@ def showing(label: str, total: int, unit: str, progress: bool) -> Iterator[Meter
         try:
             yield Reporting(show)
         except LeftOut as error:
-            why = f"the pattern leaves out {error.text!r}; fix the pattern"
-            raise Refusal(why, UNMEASURED) from error
+            raise Refusal(
+                f"the pattern leaves out {error.text!r}; fix the pattern", UNMEASURED
+            ) from error
         except Unavailable as error:
             raise Refusal(str(error), UNMEASURED) from error
         except ValueError as error:
@@ -266,8 +267,9 @@ def encoded(items: Iterable[Any], kind: str, first: int, corpus: Corpus) -> list
 
 def encoded_document(item: Any, name: str, corpus: Corpus) -> bytes:
     if not isinstance(item, str | bytes):
-        advice = "pass texts, such as (row['text'] for row in rows)"
-        raise TypeError(f"{name} is {type(item).__name__}, not str or bytes; {advice}")
+        raise TypeError(
+            f"{name} is {type(item).__name__}, not str or bytes; pass texts, such as (row['text'] for row in rows)"
+        )
     if isinstance(item, bytes) and corpus.pattern is None:
         return item
     try:
@@ -287,9 +289,10 @@ def count_items(counts: Mapping[Any, Any]) -> WordCounts:
     for word, count in counts.items():
         is_count = hasattr(count, "__index__") and not isinstance(count, bool)
         if not isinstance(word, str | bytes) or not is_count:
-            what = f"{type(word).__name__} {str(word)[:40]!r}: {type(count).__name__}"
-            advice = "not a word (str or bytes) with its count (int); pass texts, such as (row['text'] for row in rows)"
-            raise TypeError(f"the mapping has {what}, {advice}")
+            raise TypeError(
+                f"the mapping has {type(word).__name__} {str(word)[:40]!r}: {type(count).__name__}, "
+                "not a word (str or bytes) with its count (int); pass texts, such as (row['text'] for row in rows)"
+            )
         try:
             items.append((word.encode() if isinstance(word, str) else word, int(count)))
         except UnicodeEncodeError as error:
@@ -361,9 +364,10 @@ def of_transformers(old: Any, is_plain: bool) -> Any:
         importlib.import_module("tokenizers.trainers")  # which 1.0 does not have
         transformers = importlib.import_module("transformers")
     except ImportError as error:
-        advice = "run python -m pip install transformers 'tokenizers<1'"
         raise Refusal(
-            f"train_new_from_iterator needs transformers and tokenizers<1; {advice}", UNMEASURED
+            "train_new_from_iterator needs transformers and tokenizers<1; "
+            "run python -m pip install transformers 'tokenizers<1'",
+            UNMEASURED,
         ) from error
     wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=old) if is_plain else old
     if not hasattr(wrapped, "train_new_from_iterator"):
