@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from rows import rows_beside
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, isolated, learned
 
 from harness.common.errors import Refusal
-from harness.tokenizer import Tokenizer, load, main
+from harness.tokenizer import Tokenizer, load, train
 from harness.tokenizers.folder import save
 from harness.tokenizers.forms import ranks_text, read_merges_file
 from harness.tokenizers.learned import spelled, trained
+from harness.tokenizers.prune import prune
 
 HERE = Path(__file__).parent
 
@@ -169,38 +171,23 @@ def test_a_cut_moves_the_ids_around_a_text(tmp_path: Path, name: str) -> None:
         assert cut.encode(*texts).tokens == expected.encode(*texts).tokens
 
 
-@pytest.mark.parametrize("door", ["convert", "cut", "extend", "prune", "huggingface"])
+DOORS: dict[str, Callable[[Path], Tokenizer]] = {
+    "cut": lambda path: load(path).cut(300),
+    "extend": lambda path: train([TEXT], 470, special_tokens=SPECIALS, extend=path),
+    "prune": lambda path: prune(load(path), lambda: [[TEXT.encode()]], 2).tokenizer,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
 def test_added_tokens_that_are_not_special_are_decoded_after_every_door(
     tmp_path: Path, door: str
 ) -> None:
     """`tokenizers` drops special tokens when it decodes."""
-    tokenizers = pytest.importorskip("tokenizers")
-    old = changed(tmp_path, **PARTS["added tokens that are not special"])
-    text, new = "<|e|>the cat<|endoftext|><|e|>x", tmp_path / "new"
-    (tmp_path / "text").write_text(text * 9)
-    commands = {
-        "convert": ["convert", old, "--to", "huggingface", "--output", new],
-        "cut": ["cut", old, "--vocab-size", "300", "--output", tmp_path],
-        "extend": [
-            "train",
-            tmp_path / "text",
-            "--extend",
-            old,
-            "--vocab-size",
-            "470",
-            "--save",
-            new,
-        ],
-        "prune": ["prune", old, "--data", tmp_path / "text", "--output", new],
-    }
-    if door == "huggingface":
-        opened = load(old).huggingface()
-    else:
-        specials = [f"--special-token={token}" for token in SPECIALS] if door == "extend" else []
-        assert main([*map(str, commands[door]), *specials]) == 0
-        folder = tmp_path / "300" if door == "cut" else new
-        opened = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    assert opened.decode(opened.encode(text).ids) == "<|e|>the cat<|e|>x"
+    pytest.importorskip("tokenizers")
+    path = changed(tmp_path, **PARTS["added tokens that are not special"])
+    opened = DOORS[door](path).huggingface()
+    ids = opened.encode("<|e|>the cat<|endoftext|><|e|>x").ids
+    assert opened.decode(ids) == "<|e|>the cat<|e|>x"
 
 
 @pytest.mark.parametrize(("changes", "answer"), AROUND["refused"])

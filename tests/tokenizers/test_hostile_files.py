@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from rows import rows_beside, write_files
@@ -16,7 +17,7 @@ from harness.common.errors import Refusal
 from harness.tokenizer import load, main, train
 from harness.tokenizers.extension import tokens_in
 from harness.tokenizers.folder import FILES_OF, save
-from harness.tokenizers.post_processor import Around, Flags
+from harness.tokenizers.post_processor import Around
 
 ODD: list[Any] = [
     None,
@@ -33,18 +34,8 @@ ODD: list[Any] = [
     {},
     {"": {}},
 ]
-MUCH_AROUND = Around(
-    padding={"pad_id": 257, "pad_token": "<|e|>"},
-    post_processor={
-        "type": "Sequence",
-        "processors": [
-            {"type": "BertProcessing", "sep": ["<|e|>", 257], "cls": ["<|e|>", 257]},
-            {"type": "TemplateProcessing", "special_tokens": {"<|e|>": {"ids": [257]}}},
-        ],
-    },
-    flags={"<|e|>": Flags(special=False)},
-    unk_token="<|e|>",
-)
+AROUND = json.loads(Path(__file__).with_name("around.json").read_text(encoding="utf-8"))
+MUCH_AROUND = msgspec.convert(AROUND["of a manifest"], Around)
 JUNK = [b"", b"\xff", b"-1", b" ", b"\n\n", b"[" * 9999]
 
 

@@ -5,7 +5,6 @@ with its place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from tokenizers_made import SPECIALS, TEXT, learned
 
 from harness.common.errors import Refusal
-from harness.tokenizer import Tokenizer, main
+from harness.tokenizer import Tokenizer
 from harness.tokenizers.encoding import decoder_of
 from harness.tokenizers.plain import PlainDecoder
 
@@ -59,12 +58,3 @@ def test_a_stream_waits_for_the_bytes_of_a_character() -> None:
     assert next(stream) == "a"
     with pytest.raises(Refusal, match=rf"ids\[2\] is {LAST + 1}; the ids of this tokenizer are 0"):
         next(stream)
-
-
-def test_an_unknown_id_in_a_file_is_named_with_its_place(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ONE.save(tmp_path / "saved")
-    np.save(tmp_path / "ids.npy", np.array([97, LAST + 1]))
-    assert main(["decode", str(tmp_path / "saved"), str(tmp_path / "ids.npy")]) == 2
-    assert f"ids[1] is {LAST + 1}; the ids" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import json
 import multiprocessing
 import os
 import random
@@ -230,17 +231,11 @@ def test_a_folder_that_cannot_be_exchanged_is_saved_into(here: Path) -> None:
 # Which special token is for what
 
 
-@pytest.mark.parametrize(
-    ("special_tokens", "eos", "expected"),
-    [
-        (["<|endoftext|>"], None, {"eos_token": "<|endoftext|>"}),
-        (["<s>", "</s>", "[PAD]"], None, dict(zip(ROLES, ["<s>", "</s>", "[PAD]"], strict=True))),
-        (["</s>", "<|endoftext|>"], None, {}),
-        (["</s>", "<|endoftext|>"], "</s>", {"eos_token": "</s>"}),
-        (["<|stop|>"], "<|stop|>", {"eos_token": "<|stop|>"}),
-        ([], None, {}),
-    ],
-)
+ROLES_OF = json.loads(Path(__file__).with_name("roles.json").read_text(encoding="utf-8"))
+"""Special tokens, the end token that is named, and the roles of all."""
+
+
+@pytest.mark.parametrize(("special_tokens", "eos", "expected"), ROLES_OF)
 def test_transformers_knows_the_end_token(
     tmp_path: Path, special_tokens: list[str], eos: str | None, expected: dict[str, str]
 ) -> None:
@@ -361,8 +356,8 @@ def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(
 def test_the_content_decides_whether_a_file_is_ranks_or_a_tokenizer_json(tmp_path: Path) -> None:
     """Llama 3's ranks are called tokenizer.model, Kimi's tiktoken.model."""
     save(tmp_path / "saved", MINE, {})
-    options: Any = {"pattern": "gpt2", "special_tokens": {"<|e|>": 256}}
-    for name in ("tokenizer.model", "ranks", "ranks.txt"):
+    options: Any = {"pattern": "gpt2", "special_tokens": {"<|e|>": np.int64(256)}}
+    for name in ("tokenizer.model", "ranks.tiktoken", "ranks.txt"):
         shutil.copy(tmp_path / "saved/ranks.tiktoken", tmp_path / name)
         assert load(tmp_path / name, **options).learned == MINE
         with pytest.raises(Refusal, match=f"{name} lacks its pattern"):
@@ -383,6 +378,3 @@ def test_the_most_complete_form_of_a_folder_is_read(tmp_path: Path) -> None:
 
     (tmp_path / "tokenizer.json").unlink()
     assert load(tmp_path, pattern=GPT2_PATTERN, special_tokens=["<|e|>"]).learned == MINE
-    special_ids: Any = {"<|e|>": np.int64(256)}
-    ranks = tmp_path / "ranks.tiktoken"
-    assert load(ranks, pattern="gpt2", special_tokens=special_ids).learned == MINE
