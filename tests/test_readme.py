@@ -29,7 +29,7 @@ old
 <!-- END one -->
 after ![the ladder](one.svg)
 
-`python -m harness.plot {0} --kind race --output one.svg`, `python -m harness.plot --output not_shown.svg`
+`python -m harness.plot {0} --kind dots --output one.svg`, `python -m harness.plot --output not_shown.svg`
 """
 
 

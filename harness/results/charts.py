@@ -220,7 +220,6 @@ def _draw_shares(axes: Axes, task: Sequence[Row]) -> None:
 KINDS: dict[str, tuple[str, Callable[..., Figure]]] = {
     "phases": ("total times with the shares of their phases, a line for each row", phases),
     "dots": ("a dot for each trainer on each text", dots),
-    "race": ("the same, of total times alone", dots),
     "size": ("lines over the size of the corpus", partial(over, CORPUS)),
     "vocabulary": ("the same over the size of the vocabulary", partial(over, VOCABULARY)),
     "threads": ("the same over the number of threads", partial(over, THREADS)),
