@@ -19,14 +19,12 @@ from harness.common.files import check_output, write_output
 from harness.common.printing import print_stderr
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown, sheet_to_text
 from harness.records.file import files_read
-from harness.results.export import hyperfine
+from harness.results.export import hyperfine, sheet_to_latex
 from harness.results.frame import frame_of
-from harness.results.latex import sheet_to_latex
-from harness.results.pivot import compared_sheet, pivot_sheet, with_side
-from harness.results.profile import profile_sheet, required_profile
+from harness.results.profile import profile_of, profile_sheet
 from harness.results.rows import Row, is_wrong, rows
 from harness.results.selection import add_record_arguments, chosen_rows, records_of, rows_where
-from harness.results.tables import TableOptions, tables
+from harness.results.tables import TableOptions, compared_sheet, pivot_sheet, tables, with_side
 
 CSV = "csv"  # the format in which each row has every field and figure, unrounded
 HYPERFINE = "hyperfine"  # JSON for what tracks benchmarks over time
@@ -168,7 +166,7 @@ def command(options: argparse.Namespace) -> int:
 def _sheets(shown: Sequence[Row], options: argparse.Namespace) -> list[Sheet]:
     value = options.value or "total"
     if options.profile:
-        return [profile_sheet(required_profile(shown))]
+        return [profile_sheet(profile_of(shown))]
     if options.pivot:
         return [pivot_sheet(shown, options.pivot, value, whole=options.notes)]
     if options.compare:

@@ -22,7 +22,7 @@ from harness.common.errors import Refusal
 from harness.common.escape import terminal_lines
 from harness.common.files import write_output
 from harness.results.notes import at_most
-from harness.results.rows import AT_LEAST, Time
+from harness.results.rows import Time
 from harness.results.writing import TOTAL, Value, number_tick
 
 if TYPE_CHECKING:
@@ -145,8 +145,7 @@ def new_figure(
     shown = at_most(MOST_NOTES, notes, "python -m harness.table --notes")
     left = EDGE / WIDTH
     figure = Figure(figsize=(WIDTH, 1.0), dpi=DPI)
-    head = figure.text(left, 0, filled([title], TITLE_LETTERS), va="top", size=TITLE)
-    head.set_fontweight("bold")
+    head = figure.text(left, 0, filled([title], TITLE_LETTERS), va="top", size=TITLE, weight="bold")
     under = figure.text(left, 0, filled(caption), va="top", size=SMALL, color=FAINT)
     below = figure.text(left, 0, filled(shown), va="bottom", size=SMALL, color=FAINT)
 
@@ -248,15 +247,15 @@ def scale_times(axes: Axes, side: str, times: Sequence[Time], value: Value = TOT
 def end_of(time: Time) -> float:
     """Return where the mark of a time ends: its interval, or its arrow."""
     number = time.number or 0.0
-    return 1.4 * number if time.form == AT_LEAST else time.high or number
+    return 1.4 * number if time.is_limit else time.high or number
 
 
 def draw_time(axes: Axes, at: float, time: Time, colour: str, side: str = "x") -> None:
     """A circle at a time on that axis, with its interval; or an arrow from the limit that it
     exceeds.
     """
-    number, is_limit = time.number or 0.0, time.form == AT_LEAST
-    below = 0.0 if is_limit else number - (time.low or number)
+    number, is_limit = time.number or 0.0, time.is_limit
+    below = number - (time.low or number)
     errors = [[below], [end_of(time) - number]]
     style: dict[str, Any] = {
         "color": colour, "marker": "" if is_limit else "o", "elinewidth": 1.2, "linestyle": "none",

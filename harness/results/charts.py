@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,18 +31,19 @@ from harness.results.canvas import (
     short,
     write_at,
 )
-from harness.results.claim import finding
-from harness.results.legend import caption_of, labels_of
+from harness.results.fields import together
 from harness.results.lines import CORPUS, THREADS, VOCABULARY, over
-from harness.results.notes import notes
+from harness.results.notes import finding, notes
 from harness.results.profile import profile
 from harness.results.ratios import against, clock_note, ratio_of
-from harness.results.rows import AT_LEAST, MEASURED, Row, is_one_variant
+from harness.results.rows import Row, Time, is_one_variant
 from harness.results.selection import panel_title, tasks_of
 from harness.results.writing import (
     TOTAL,
     Value,
+    caption_of,
     digits_text,
+    labels_of,
     mark_of,
     proof_text,
     time_text,
@@ -65,11 +65,8 @@ MOST_COLUMNS, COLUMN_WORDS = 4, 0.7
 """How many texts have a column each, and the inches that its title and ticks take."""
 
 
-class Dot(NamedTuple):
-    """A row in a chart of dots, and the line that it is on."""
-
-    line: str
-    row: Row
+Dots = list[tuple[int, Row]]
+"""Rows, each with the number of the line that it is on."""
 
 
 @chart
@@ -84,15 +81,15 @@ def phases(rows: Sequence[Row], title: str = "") -> Figure:
         title = text or "Where the time goes"
         caption = caption_of(rows, panels=len(tasks))
         below = [*notes(rows), *clock_note(against(rows))]
-    labels = [labels_of(task) for task in tasks]
+    labels = list(map(labels_of, tasks))
     figure, panels = new_figure(title, caption, below, list(map(lines_height, labels)), (3, 2))
 
     for task, names, (left, right) in zip(tasks, labels, panels, strict=True):
         if len(tasks) > 1:
             left.set_title(short(panel_title(task, tasks), 36))
-        found = [Dot(name, row) for name, row in zip(names, task, strict=True)]
-        _draw_dots(left, names, found, accent)
-        _write_ends(left, names, found, accent, with_ratios=False)
+        drawn = list(enumerate(task))
+        _draw_dots(left, names, drawn, accent, [row.time for row in task])
+        _write_ends(left, drawn, accent, with_ratios=False)
         _draw_shares(right, task)
     panels[0][1].legend(
         loc="lower left", bbox_to_anchor=(0, 1), ncols=2, handlelength=0.7, borderpad=0
@@ -105,20 +102,21 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     """A line for each trainer with its dot; of several texts a column for each, or if they are many
     a line for each with a dot for each trainer.
     """
-    trainers = [row for row in rows if not row.counting_only]
-    drawn = [row for row in trainers if value.of(row).number is not None]
-    if not any(value.of(row).form == MEASURED for row in drawn):
+    drawn = []
+    for row in rows:
+        if not row.counting_only and value.of(row).number is not None:
+            drawn.append(row)
+    times = list(map(value.of, drawn))
+    if all(time.is_limit for time in times):
         advice = "python -m harness measures some"
         raise Refusal(f"no trainer has a {value.name}; {advice}", UNMEASURED)
 
-    texts = tasks_of(drawn, without=("tie_break", "counting"))
+    texts = tasks_of(drawn)
     if len(texts) == 1 or len(texts) > MOST_COLUMNS:
         drawn.sort(key=attrgetter("order"))
     found, accent = finding(drawn)
-    columns = _columns(drawn, texts)
-    every = list(chain(*columns.values()))
-    names = list(dict.fromkeys(dot.line for dot in every))
-    below = [*_meanings(every, value), *notes(trainers, drawn, value is TOTAL)]
+    names, columns = _columns(drawn, texts)
+    below = [*_meanings(drawn, times), *notes(rows, drawn, value is TOTAL)]
     if len(texts) > MOST_COLUMNS:
         others = dict.fromkeys(row.name for row in drawn if row.configured != accent)
         below.insert(0, f"Grey: {', '.join(others)}.")
@@ -131,59 +129,63 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     figure, (panels,) = new_figure(title, caption, below, [height], [1.0] * len(columns))
 
     for axes, (name, column) in zip(panels, columns.items(), strict=True):
-        _draw_dots(axes, names, column, accent, value)
-        scale_times(axes, "x", [value.of(row) for row in drawn], value)
+        _draw_dots(axes, names, column, accent, times, value)
         if len(columns) > 1:
             axes.set_title(short(name, 15), size=SMALL - 1)
             axes.set_xlabel("")
             axes.tick_params(axis="x", rotation=60)
-    if is_one_text:
-        _write_ends(panels[0], names, every, accent)
+        if is_one_text:
+            _write_ends(axes, column, accent)
     return figure
 
 
-def _columns(drawn: Sequence[Row], texts: Sequence[Sequence[Row]]) -> dict[str, list[Dot]]:
-    """The dots of each text, on a line for each trainer, by its title; of many texts all dots, on a
-    line for each text.
+def _columns(
+    drawn: Sequence[Row], texts: Sequence[Sequence[Row]]
+) -> tuple[list[str], dict[str, Dots]]:
+    """The names of the lines, and by its title the dots of each text, on a line for each trainer;
+    of many texts all dots, on a line for each text.
     """
-    titles = {row: panel_title(text, texts) for text in texts for row in text}
-    labels = labels_of(drawn, without=("data", "vocab_size"))
-    columns: dict[str, list[Dot]] = {}
-    for row, label in zip(drawn, labels, strict=True):
-        title, line = titles[row], label
-        if len(texts) > MOST_COLUMNS:
-            title, line = "", title
-        columns.setdefault(title, []).append(Dot(line, row))
-    return columns
+    titles = dict[Row, str]()
+    for text in texts:
+        titles |= dict.fromkeys(text, panel_title(text, texts))
+    labels = dict(zip(drawn, labels_of(drawn, without=("data", "vocab_size")), strict=True))
+    are_many = len(texts) > MOST_COLUMNS
+    lines = titles if are_many else labels
+    names = list(dict.fromkeys(lines[row] for row in drawn))
+
+    dots = [("" if are_many else titles[row], (names.index(lines[row]), row)) for row in drawn]
+    return names, together(dots)
 
 
 def _draw_dots(
-    axes: Axes, names: Sequence[str], dots: Sequence[Dot], accent: object, value: Value = TOTAL
+    axes: Axes,
+    names: Sequence[str],
+    dots: Dots,
+    accent: object,
+    times: Sequence[Time],
+    value: Value = TOTAL,
 ) -> None:
-    """A line for each name with its dots; a faint line leads the eye from the name to them."""
+    """A line for each name with its dots, on a scale of these times; a faint line leads the eye
+    from the name to them.
+    """
     name_lines(axes, names)
-    scale_times(axes, "x", [value.of(dot.row) for dot in dots], value)
-    for dot in dots:
-        time, at = value.of(dot.row), names.index(dot.line)
+    scale_times(axes, "x", times, value)
+    for at, row in dots:
+        time = value.of(row)
         if time.number is not None:
             axes.hlines(at, 0, time.number, color=LINE, linewidth=1.0)
-            colour = ACCENT if dot.row.configured == accent else GREY
-            draw_time(axes, at, time, colour)
+            draw_time(axes, at, time, ACCENT if row.configured == accent else GREY)
 
 
-def _write_ends(
-    axes: Axes, names: Sequence[str], dots: Sequence[Dot], accent: object, with_ratios: bool = True
-) -> None:
+def _write_ends(axes: Axes, dots: Dots, accent: object, with_ratios: bool = True) -> None:
     """At the end of each line its time, and how many times that of the first one; or what
     happened in place of a time.
     """
-    first = min((dot.row for dot in dots), key=attrgetter("order"))
-    for line, row in dots:
-        at = names.index(line)
+    first = min((row for _, row in dots), key=attrgetter("order"))
+    for at, row in dots:
         text = time_text(row.time, digits_text) + mark_of(row)
         if with_ratios and row is not first:
-            ratio = ratio_of(row, first)
-            text += f", {times_text(ratio, interval=False, number_text=digits_text)}"
+            text += f", {times_text(ratio_of(row, first), brief=True)}"
         end = end_of(row.time) or axes.get_xlim()[0]
         is_accented = row.configured == accent
         weight = "bold" if is_accented else "normal"
@@ -192,12 +194,12 @@ def _write_ends(
         axes.get_yticklabels()[at].set(weight=weight, color=colour)
 
 
-def _meanings(dots: Sequence[Dot], value: Value) -> list[str]:
+def _meanings(drawn: Sequence[Row], times: Sequence[Time]) -> list[str]:
     """Explain the marks that are drawn."""
     meanings = []
-    if AT_LEAST in {value.of(dot.row).form for dot in dots}:
+    if any(time.is_limit for time in times):
         meanings.append(">: stopped at its limit; it takes longer.")
-    if any(dot.row.by_design for dot in dots):
+    if any(row.by_design for row in drawn):
         meanings.append("* It makes other merges, on purpose.")
     return meanings
 

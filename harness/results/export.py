@@ -1,4 +1,6 @@
-"""Rows as the JSON of hyperfine, which its scripts and Bencher read, and others after one line of jq."""
+"""Rows for other programs: the JSON of hyperfine, which its scripts and Bencher read, and tables of
+LaTeX for papers.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from harness.common.escape import terminal_text
+from harness.common.sheet import Sheet
 from harness.results.fields import COLUMNS
 from harness.results.rows import Row
 
@@ -26,6 +30,7 @@ def hyperfine(rows: Sequence[Row]) -> str:
 def _result(row: Row, name: str) -> dict[str, Any]:
     times = [sample.seconds for sample in row.samples]
     cpu, system = row.cpu_seconds, row.system_seconds
+
     return {
         "command": name,
         "mean": statistics.fmean(times),
@@ -61,7 +66,46 @@ def _name(row: Row) -> str:
     parts = [f"{row.name} {params}".strip(), str(row.corpus.name)]
     parts += [f"vocabulary {cell.vocab_size}", f"threads {row.threads}"]
     for field in COLUMNS:
-        is_chosen = field.name != "counting" or cell.counting_chosen
-        if field.name not in NAMED and is_chosen and field.value(row.record) != field.default:
+        if field.name not in NAMED and not field.is_default(row.record):
             parts.append(field.phrase(row.record))
     return ", ".join(filter(None, parts))
+
+
+# LaTeX
+
+_SPECIAL = str.maketrans(
+    {
+        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "×": r"$\times$",
+        "≠": r"$\neq$",
+        "µ": r"$\mu$",
+    }
+)
+
+
+def sheet_to_latex(sheet: Sheet) -> str:
+    """The table with its caption, and its notes below it; it needs the package booktabs."""
+    lines = [r"% needs \usepackage{booktabs}", r"\begin{table}"]
+    if sheet.caption:
+        lines.append(rf"\caption{{{_latex_text('; '.join(sheet.caption))}}}")
+    alignment = "".join("r" if column.figures else "l" for column in sheet.columns)
+    table = zip(*([heading, *cells] for heading, cells, _ in sheet.columns), strict=True)
+    head, *rows = map(_latex_row, table)
+    lines += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", head, r"\midrule"]
+    lines += [*rows, r"\bottomrule", r"\end{tabular}"]
+    for note in sheet.notes:
+        lines.append(rf"\par\footnotesize {_latex_text(note)}")
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return rf"{' & '.join(map(_latex_text, cells))} \\"
+
+
+def _latex_text(text: str) -> str:
+    return terminal_text(text).translate(_SPECIAL)

@@ -65,6 +65,12 @@ class Field:
         value = self.read(record)
         return self.usual if value is None else value
 
+    def is_default(self, record: Record) -> bool:
+        """Whether the value is the one that nobody has to choose."""
+        if self.name == "counting":
+            return not record.cell.counting_chosen
+        return self.default is not None and self.value(record) == self.default
+
     def text(self, record: Record) -> str | None:
         """The value as a table writes it; None if it is unknown."""
         value = self.value(record)

@@ -48,6 +48,7 @@ def _json(value: Any) -> str | None:
 def _text_columns(row: Row) -> dict[str, Any]:
     run, cell, measurement = row.record.run, row.record.cell, row.record.measurement
     identity = UNKNOWN if row.counting_only else row.identity
+
     return {
         "cell": cell.role,
         "variant": cell.variant,
@@ -85,6 +86,7 @@ def _proof(row: Row) -> str | None:
 
 def _counts(row: Row, tallies: Sequence[str]) -> dict[str, Any]:
     cell, data = row.record.cell, row.corpus
+
     return {
         "bytes": data.bytes,
         "documents": data.documents,
@@ -138,10 +140,15 @@ class Records(list[Record]):
         `block` and `repeat` say which of how many runs it is. docs/reference/records.md says what
         each column holds.
         """
-        frame = frame_of([row for record in self for row in rows([record])])
-        frame = frame.drop(columns=["cell", "runs"])
-        frame.insert(1, "block", [record.measurement.block for record in self])
-        frame.insert(2, "repeat", [record.run.repeat for record in self])
+        lines, blocks, repeats = list[Row](), list[Any](), list[Any]()
+        for record in self:
+            lines += rows([record])
+            blocks.append(record.measurement.block)
+            repeats.append(record.run.repeat)
+
+        frame = frame_of(lines).drop(columns=["cell", "runs"])
+        frame.insert(1, "block", blocks)
+        frame.insert(2, "repeat", repeats)
         return frame.astype({"block": "Int64", "repeat": "Int64"})
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,16 +23,16 @@ from harness.results.canvas import (
     short,
     write_at,
 )
-from harness.results.claim import finding
 from harness.results.fields import together
-from harness.results.legend import caption_of, labels_of
-from harness.results.notes import notes
-from harness.results.rows import MEASURED, Row
+from harness.results.notes import finding, notes
+from harness.results.rows import Row, Time
 from harness.results.selection import panel_title, tasks_of
 from harness.results.writing import (
     TOTAL,
     Value,
     bytes_tick,
+    caption_of,
+    labels_of,
     mark_of,
     number_tick,
 )
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Panel = tuple[list[Row], dict[str, list[Row]]]
-"""The rows of a task, and those of each line."""
 CROSSING = ("#d55e00", "#009e73", "#aa4499", "#b8860b", "#117799")
 """The colours of lines that cross others."""
 LEAST_HEIGHT = 1.9  # inches of axes
@@ -51,7 +49,7 @@ LEAST_HEIGHT = 1.9  # inches of axes
 class Size(NamedTuple):
     """Something that grows: its axis, the field that it is, and how to measure more of it.
 
-    Rows of one series may differ in the fields `without`.
+    Rows of one series may differ in the fields `without`; `text` is the text at a tick.
     """
 
     name: str
@@ -59,13 +57,12 @@ class Size(NamedTuple):
     field: str
     example: str
     without: tuple[str, ...] = ()
+    text: Callable[[float], str] = number_tick
 
-    def of(self, row: Row) -> int | None:
-        size: int | None = row.values[self.field]
+    def of(self, row: Row) -> int:
+        """The size of a row; 0 if it is unknown."""
+        size: int = row.values[self.field] or 0
         return size
-
-    def text(self, size: float) -> str:
-        return bytes_tick(size) if self is CORPUS else number_tick(size)
 
 
 CORPUS = Size(
@@ -75,6 +72,7 @@ CORPUS = Size(
     "-m data.bytes=1MB,2MB,4MB",
     # superwords extend merges of the same text, so each size has merges of its own to extend
     ("data.sha256", "extend"),
+    bytes_tick,
 )
 VOCABULARY = Size(
     "vocabulary size",
@@ -86,115 +84,120 @@ VOCABULARY = Size(
 THREADS = Size("number of threads", "threads", "threads", "-m threads=1,2,4")
 
 
-class Line(NamedTuple):
-    """The points of a line, what stands at its end, whether the chart is about it, and which of the
-    points are no limits.
-    """
+class DrawnLine(NamedTuple):
+    """A line with the name at its end, the trainer that it is of, its points, and their rows."""
 
     name: str
+    trainer: object
     xs: Sequence[float]
-    ys: Sequence[float]
-    is_accented: bool = False
-    measured: Sequence[bool] | bool = True
+    times: Sequence[Time]
+    rows: Sequence[Row] = ()
+
+    @property
+    def ys(self) -> list[float]:
+        return [time.number or 0.0 for time in self.times]
 
 
 @chart
 def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     """A panel for each task, with a line for each variant that was measured at two sizes or more."""
-    from matplotlib.ticker import LogLocator
-
-    panels, drawn = list[Panel](), list[Row]()
-    for group in tasks_of(rows, (*size.without, "tie_break")):
-        series = _series_of(group, size, value)
-        if series:
-            panels.append((group, series))
-            drawn += chain(*series.values())
-    if not panels:
+    groups, panels, drawn = list[list[Row]](), list[list[DrawnLine]](), list[Row]()
+    for group in tasks_of(rows, size.without):
+        lines = _lines_of(group, size, value)
+        if lines:
+            groups.append(group)
+            panels.append(lines)
+        for line in lines:
+            drawn += line.rows
+    if not drawn:
         raise _too_few_sizes(rows, size)
 
-    names = {row.name for row in drawn}
-    groups = [group for group, _ in panels]
-    tried = [row for row in chain(*groups) if row.name in names]
     found, accent = finding(drawn)
     title = f"{value.title} by {size.name}"
     if found and value is TOTAL and size is not THREADS:
         title += f": {found}"
-    lines = []
-    for _, series in panels:
-        lines.append([_line(*named, size, value, accent) for named in series.items()])
-    below = notes(tried, drawn, value is TOTAL)
-    heights = list(map(height_beside, lines))
+    names = {row.name for row in drawn}
+    below = notes([row for row in chain(*groups) if row.name in names], drawn, value is TOTAL)
+    heights = list(map(height_beside, panels))
     figure, grid = new_figure(title, caption_of(drawn)[-1:], below, heights)
 
-    for (group, series), of_panel, (axes,) in zip(panels, lines, grid, strict=True):
+    for group, lines, (axes,) in zip(groups, panels, grid, strict=True):
         axes.set_title(short(panel_title(group, groups, sizes=size is not CORPUS), 60))
-        times = [value.of(row) for row in chain(*series.values())]
-        scale_times(axes, "y", times, value)
-        log_scale(axes, "x", list(chain(*(line.xs for line in of_panel))), size.axis, size.text)
-        if size is THREADS:
-            axes.xaxis.set_major_locator(LogLocator(base=2))
-        colours = draw_lines(axes, of_panel)
-        for points, colour in zip(series.values(), colours, strict=True):
-            for row in points:
-                draw_time(axes, size.of(row) or 0, value.of(row), colour, side="y")
+        _scale(axes, lines, size, value)
+        draw_lines(axes, lines, accent)
     return figure
 
 
-def _series_of(group: Sequence[Row], size: Size, value: Value) -> dict[str, list[Row]]:
-    """The rows of each variant of a group that was measured at two sizes or more, by its name."""
+def _lines_of(group: Sequence[Row], size: Size, value: Value) -> list[DrawnLine]:
+    """A line for each variant of a group that was measured at two sizes or more."""
     measured = [row for row in group if size.of(row) and value.of(row).number]
     labels = labels_of(measured, (size.field.partition(".")[0], "counting", "host", "tie_break"))
-    series = {}
+    lines = []
     for name, points in together(zip(labels, measured, strict=True)).items():
-        points.sort(key=lambda row: size.of(row) or 0)
-        if size.of(points[0]) != size.of(points[-1]):
-            series[name] = points
-    return series
+        points.sort(key=size.of)
+        xs, times = list(map(size.of, points)), list(map(value.of, points))
+        if xs[0] != xs[-1]:
+            name += mark_of(points[-1])
+            lines.append(DrawnLine(name, points[0].configured, xs, times, points))
+    return lines
 
 
 def _too_few_sizes(rows: Sequence[Row], size: Size) -> Refusal:
-    sizes = sorted({at for row in rows if (at := size.of(row))})
+    sizes = sorted({size.of(row) for row in rows} - {0})
     there = ", ".join(map(size.text, sizes)) or "none"
     why = f"{size.name}: no variant was measured at two, only at {there}"
     return Refusal(f"{why}; python -m harness {size.example} measures some", UNMEASURED)
 
 
-def _line(name: str, points: Sequence[Row], size: Size, value: Value, accent: object) -> Line:
-    """The line of a series."""
-    xs = [size.of(row) or 0 for row in points]
-    ys = [value.of(row).number or 0.0 for row in points]
-    measured = [value.of(row).form == MEASURED for row in points]
-    return Line(name + mark_of(points[-1]), xs, ys, points[0].configured == accent, measured)
+def _scale(axes: Axes, lines: Sequence[DrawnLine], size: Size, value: Value) -> None:
+    """Axes that show all points of the lines."""
+    from matplotlib.ticker import LogLocator
+
+    xs, times = list[float](), list[Time]()
+    for line in lines:
+        xs += line.xs
+        times += line.times
+    scale_times(axes, "y", times, value)
+    log_scale(axes, "x", xs, size.axis, size.text)
+    if size is THREADS:
+        axes.xaxis.set_major_locator(LogLocator(base=2))
 
 
 # Lines with their names
 
 
-def height_beside(lines: Sequence[Line]) -> float:
+def height_beside(lines: Sequence[DrawnLine]) -> float:
     """The inches of axes beside which the names of their lines fit."""
     return max(LEAST_HEIGHT, sum(name_height(line.name) for line in lines))
 
 
-def draw_lines(axes: Axes, lines: Sequence[Line], drawstyle: str = "default") -> list[str]:
-    """Draw the lines on axes with limits, name them, and return their colours: accented or grey, or
-    one's own if it crosses others that are grey.
+def draw_lines(
+    axes: Axes, lines: Sequence[DrawnLine], accent: object, *, steps: bool = False
+) -> None:
+    """Draw the lines on axes with limits, as steps or with a mark at each point, and name them. A
+    line is accented or grey, or has a colour of its own if it crosses others that are grey.
     """
-    others = [line for line in lines if not line.is_accented]
-    free = list(CROSSING)
-    colours = []
+    free, colours = list(CROSSING), list[str]()
     for line in lines:
-        colour = ACCENT if line.is_accented else GREY
-        if colour == GREY and free and any(_cross(line, other) for other in others):
+        colour = ACCENT if line.trainer == accent else GREY
+        crossed = {other.trainer for other in lines if _cross(line, other)}
+        if colour == GREY and free and crossed - {accent}:
             colour = free.pop(0)
         colours.append(colour)
-        layer = 3 if line.is_accented else 2
-        ys = np.where(line.measured, line.ys, math.nan)
-        axes.plot(line.xs, ys, color=colour, linewidth=1.4, drawstyle=drawstyle, zorder=layer)
+
+        pairs = zip(line.ys, line.times, strict=True)
+        ys = [math.nan if time.is_limit else y for y, time in pairs]
+        style = "steps-post" if steps else "default"
+        layer = 3 if colour == ACCENT else 2
+        axes.plot(line.xs, ys, color=colour, linewidth=1.4, drawstyle=style, zorder=layer)
     _name_ends(axes, lines, colours)
-    return colours
+
+    for line, colour in zip([] if steps else lines, colours, strict=False):
+        for x, time in zip(line.xs, line.times, strict=True):
+            draw_time(axes, x, time, colour, side="y")
 
 
-def _cross(one: Line, other: Line) -> bool:
+def _cross(one: DrawnLine, other: DrawnLine) -> bool:
     """Return whether each of two lines is above the other one somewhere."""
     low, high = max(one.xs[0], other.xs[0]), min(one.xs[-1], other.xs[-1])
     shared = [x for x in (*one.xs, *other.xs) if low <= x <= high]
@@ -202,7 +205,7 @@ def _cross(one: Line, other: Line) -> bool:
     return bool((gaps < 0).any() and (gaps > 0).any())
 
 
-def _name_ends(axes: Axes, lines: Sequence[Line], colours: Sequence[str]) -> None:
+def _name_ends(axes: Axes, lines: Sequence[DrawnLine], colours: Sequence[str]) -> None:
     """Write each name at the end of its line, or as near to it as the names above and below leave
     room.
     """
@@ -219,6 +222,6 @@ def _name_ends(axes: Axes, lines: Sequence[Line], colours: Sequence[str]) -> Non
         below -= 2 * half
         middle = max(below + half, min(end, top - half))
         top = middle - half
-        weight = "bold" if line.is_accented else "normal"
+        weight = "bold" if colour == ACCENT else "normal"
         style = {"color": FAINT if colour == GREY else colour, "weight": weight}
         write_at(axes, 1.0, middle / inches, short(line.name), xycoords="axes fraction", **style)

@@ -1,18 +1,31 @@
-"""What a reader must know besides the figures: one list of notes for tables, charts and pages."""
+"""Rows in sentences: what they show, and what a reader must know besides the figures; the same for
+tables, charts and pages.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from harness.common.units import count_text, no_pair_text, one_line, seconds_text, share_text
 from harness.proof import BY_DESIGN, UP_TO_TIES
 from harness.records.file import unfinished_note
 from harness.results.fields import together
-from harness.results.legend import labelled
-from harness.results.ratios import Against, is_slower
-from harness.results.rows import Row
-from harness.results.writing import UNPROVED_MARK, failure_text, join_names
+from harness.results.ratios import Against, is_slower, leader, ratio_of
+from harness.results.rows import Row, is_one_variant, is_wrong
+from harness.results.selection import base_name, tasks_of
+from harness.results.writing import (
+    UNPROVED_MARK,
+    digits_text,
+    failure_text,
+    join_names,
+    labelled,
+    names_of,
+    time_text,
+    times_text,
+)
 
 MUCH_STEAL, MUCH_IDLE, MUCH_IMPORT_CPU_SECONDS = 0.05, 0.05, 1.0
 Labelled = Sequence[tuple[Row, str]]
@@ -49,15 +62,12 @@ def failures(pairs: Labelled, drawn: Sequence[Row] = ()) -> list[str]:
     """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only
     if wrong, or if some of their blocks failed.
     """
-    wrong, others = [], []
-    for row, label in pairs:
-        failed = row.reason if row.status == "ok" else row not in drawn
-        if row.status == "mismatch":
-            wrong.append((failure_text(row), label))
-        elif failed:
-            others.append((failure_text(row), label))
-    reasons = together([*wrong, *others])
-    return [f"{join_names(labels)}: {reason}." for reason, labels in reasons.items()]
+    failed = []
+    for row, label in sorted(pairs, key=lambda pair: pair[0].status != "mismatch"):
+        is_drawn = row in drawn and row.status != "mismatch"
+        if row.reason if row.status == "ok" else not is_drawn:
+            failed.append((failure_text(row), label))
+    return [f"{join_names(labels)}: {text}." for text, labels in together(failed).items()]
 
 
 def _sentences(pairs: Iterable[tuple[str, str]]) -> list[str]:
@@ -69,13 +79,16 @@ def _exhausted(rows: Sequence[Row]) -> list[str]:
     """Say that a text has fewer merges than requested; if rows made different numbers, a column has
     them.
     """
-    learned = {(row.merges, row.requested_merges) for row in rows if row.status == "ok"}
-    if len(learned) != 1 or not any(row.exhausted for row in rows):
+    ends = set[Any]()
+    for row in rows:
+        if row.status == "ok":
+            ends.add((row.merges, row.requested_merges, row.record.cell.min_count))
+    if len(ends) != 1 or not any(row.exhausted for row in rows):
         return []
-    ((merges, requested),) = learned
+
+    ((merges, requested, min_count),) = ends
     done = f"{count_text(merges or 0)} of {count_text(requested or 0)} merges"
-    why = {no_pair_text(row.record.cell.min_count or 1) for row in rows}
-    return [f"{text[0].upper()}{text[1:]} after {done}." for text in sorted(why)]
+    return [f"{no_pair_text(min_count or 1).capitalize()} after {done}."]
 
 
 def _doubts(pairs: Labelled) -> Pairs:
@@ -84,7 +97,6 @@ def _doubts(pairs: Labelled) -> Pairs:
         if row.disputed:
             differ = f"{UNPROVED_MARK} These differ in their merges, so not all are right"
             yield differ, f"{label} ({row.digest})"
-    for row, label in pairs:
         if row.status == "ok" and not row.proved and not row.by_design:
             reason = row.identity.reason
             yield f"{UNPROVED_MARK} Not proved{f' ({one_line(reason)})' if reason else ''}", label
@@ -115,13 +127,12 @@ def _disturbances(pairs: Labelled) -> Pairs:
 
 def _too_close(pairs: Labelled) -> Pairs:
     """Rows of one task on one machine that cannot be ranked before the next slower one."""
-    timed = [(row, label) for row, label in pairs if row.total is not None and not row.by_design]
-    tasks = together([((row.question, row.record.run.host), (row, label)) for row, label in timed])
-    for task in tasks.values():
-        task.sort(key=lambda pair: pair[0].total or 0.0)
-        for (row, label), (slower, slower_label) in itertools.pairwise(task):
+    labels = dict(pairs)
+    for task in tasks_of([row for row in labels if row.total and not row.by_design]):
+        task.sort(key=lambda row: row.total or 0.0)
+        for row, slower in itertools.pairwise(task):
             if not is_slower(slower, row):
-                yield "Too close to rank", f"{label} and {slower_label}"
+                yield "Too close to rank", f"{labels[row]} and {labels[slower]}"
 
 
 def _explanations(pairs: Labelled, compared: Sequence[Against]) -> Pairs:
@@ -134,3 +145,95 @@ def _explanations(pairs: Labelled, compared: Sequence[Against]) -> Pairs:
         if comparison.refused is not None:
             base, why = comparison.refused
             yield f"Not comparable with {base} ({why})", label
+
+
+# The result
+
+
+def headline(rows: Sequence[Row]) -> str:
+    """The finding with the verdict on the merges, such as "flat: 0.0102 s, 44 times as fast as heap;
+    all 10 identical".
+    """
+    text, _ = finding(rows)
+    return "; ".join(filter(None, [text, _verdict(rows)])) or "no times"
+
+
+def finding(rows: Sequence[Row]) -> tuple[str, object]:
+    """What the rows show in a sentence, if several trainers were measured, and the trainer that it
+    is about, as in `Row.configured`.
+    """
+    tasks = tasks_of(rows)
+    if len(tasks) == 1:
+        return _finding_of_task(rows)
+    if is_one_variant(rows):
+        return "", rows[0].configured
+
+    firsts = Counter[object]()
+    for task in tasks:
+        first = leader(task)
+        if first is not None:
+            firsts[first.configured] += 1
+    trainer = max(firsts, key=firsts.__getitem__, default=None)
+
+    trainers: list[object] = [row.configured for row in rows]
+    names = dict(zip(trainers, names_of(rows), strict=True))
+    texts = {_text_of(task[0]) for task in tasks}
+    noun = "texts" if len(texts) == len(tasks) else "tasks"
+    return firsts_text(names.get(trainer, ""), firsts[trainer], len(tasks), noun), trainer
+
+
+def _finding_of_task(task: Sequence[Row]) -> tuple[str, object]:
+    """The fastest row with its ratio to the next and to the last one, such as "flat: 0.0102 s, 44
+    times as fast as heap"; empty without a time.
+    """
+    timed = [(row, label) for row, label in labelled(task) if row.total and not row.other_merges]
+    if not timed:
+        return "", None
+    (first, name), *others = sorted(timed, key=lambda pair: pair[0].order)
+    slower, tied = [], []
+    for row, label in others:
+        if row.doubtful and not first.doubtful:
+            continue  # nothing is faster than what may be wrong
+        if is_slower(row, first):
+            slower.append((row, label))
+        else:
+            tied.append(label)
+
+    text = f"{name}: {time_text(first.time, digits_text)}"
+    if tied:
+        text += f", tied with {join_names(tied[:2])}"
+    for row, label in [*slower[:1], *slower[1:][-1:]]:
+        times = times_text(ratio_of(row, first), "", brief=True)
+        text += f", {times} times as fast as {label}"
+    return text, first.configured
+
+
+def firsts_text(name: str, times: int, number: int, noun: str) -> str:
+    """In how many of so many cells the trainer that leads most is first, in a sentence."""
+    if not times:
+        return f"Too close to rank in all {number} {noun}"
+    return f"{name} is fastest in {times} of {number} {noun}"
+
+
+def _text_of(row: Row) -> str:
+    """The name of the row's text; a part of a text, or its documents in another order, is no text
+    of its own.
+    """
+    return str((row.corpus.generated or {}).get("of", base_name(row)))
+
+
+def _verdict(task: Sequence[Row]) -> str:
+    """Return how many rows are proved to have learned the defined merges, and how many learned
+    wrong ones.
+    """
+    if len(task) < 2 or task[0].counting_only:
+        return ""
+    proved = [row for row in task if row.confirmed]
+    kind = "identical" if len({row.digest for row in proved}) == 1 else "proved"
+    number = "all" if len(proved) == len(task) else f"{len(proved)} of"
+    text = f"{number} {len(task)} {kind}"
+
+    wrong = 0
+    for row in task:
+        wrong += is_wrong([row])
+    return f"{text}, {wrong} wrong" if wrong else text

@@ -20,7 +20,7 @@ from harness.common.sheet import STYLE, html_table
 from harness.common.units import counted_text
 from harness.results.canvas import svg_of
 from harness.results.charts import phases
-from harness.results.claim import headline
+from harness.results.notes import headline
 from harness.results.rows import Row
 from harness.results.selection import panel_title
 from harness.results.tables import TableOptions, by_task, table_of
@@ -32,15 +32,14 @@ COMMAND = ("python", "-m", "harness")
 def page(rows: Sequence[Row]) -> str:
     """The page about rows: the same rows give the same page."""
     tasks = by_task(rows)
-    headlines = [headline(task) for task in tasks]
-    title = headlines[0] if len(tasks) == 1 else f"{len(tasks)} tasks, {len(rows)} rows"
+    if len(tasks) == 1:
+        title, parts = headline(rows), list[str]()
+    else:
+        title = f"{len(tasks)} tasks, {len(rows)} rows"
+        parts = _list([f"{panel_title(task, tasks)}: {headline(task)}" for task in tasks])
 
-    named = []
-    for task, text in zip(tasks, headlines, strict=True):
-        named.append(f"{panel_title(task, tasks)}: {text}")
-    parts = [*_list(named if len(tasks) > 1 else []), *_chart(tasks), *_table(rows)]
-    parts += [*_environments(rows), _folded("Measure again", commands(rows))]
-    return _whole(title, parts)
+    parts += [*_chart(tasks), *_table(rows), *_environments(rows)]
+    return _whole(title, [*parts, _folded("Measure again", commands(rows))])
 
 
 def _chart(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
@@ -97,6 +96,7 @@ def _whole(title: str, parts: Sequence[str]) -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'; "
         "form-action 'none'"
     )
+
     lines = [
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',

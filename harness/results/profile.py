@@ -12,19 +12,19 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import counted_text, share_text
 from harness.results.canvas import chart, log_scale, new_figure
-from harness.results.claim import firsts_text
 from harness.results.fields import together
-from harness.results.legend import caption_of, names_of
-from harness.results.lines import Line, draw_lines, height_beside
+from harness.results.lines import DrawnLine, draw_lines, height_beside
+from harness.results.notes import firsts_text
 from harness.results.ratios import leader, ratio_of
-from harness.results.rows import Row
-from harness.results.writing import join_names
+from harness.results.rows import Row, Time
+from harness.results.writing import caption_of, join_names, names_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ class Curve(NamedTuple):
 
     name: str
     ratios: Sequence[float]
-    firsts: int = 0
+    firsts: int
 
 
 class Profile(NamedTuple):
@@ -51,38 +51,41 @@ class Profile(NamedTuple):
     caption: Sequence[str]
     notes: Sequence[str]
 
-    def share(self, curve: Curve, times: float = math.inf) -> float:
+    def share(self, curve: Curve, times: float) -> float:
         """The share of the cells that the trainer solves within so many times of the best."""
         return bisect_right(curve.ratios, times) / self.cells
 
 
-def profile_of(rows: Sequence[Row]) -> Profile | None:
-    """The profile over the cells in which two trainers or more ran; None if there are none."""
-    others = [row.name for row in rows if row.other_merges]
+def profile_of(rows: Sequence[Row]) -> Profile:
+    """The profile over the cells in which two trainers or more ran. Raises Refusal if there are
+    none.
+    """
+    others = dict.fromkeys(row.name for row in rows if row.other_merges)
     ran = []
     for row in rows:
         if not row.counting_only and row.status != "skipped" and row.name not in others:
             ran.append(row)
     names = dict(zip(ran, names_of(ran), strict=True))
 
-    compared, alone = list[list[Row]](), list[list[Row]]()
     cells = together([((row.question, row.threads, row.record.run.host), row) for row in ran])
+    compared = list[list[Row]]()
     for cell in cells.values():
-        trainers = {names[row] for row in cell}
-        (compared if len(trainers) > 1 else alone).append(cell)
+        if len({names[row] for row in cell}) > 1:
+            compared.append(cell)
     if not compared:
-        return None
+        why = "profile: no cell was measured with two trainers"
+        raise Refusal(f"{why}; python -m harness variants=A,B measures some", UNMEASURED)
 
-    number = counted_text(len(compared), "cell")
-    text = f"{number} of text, vocabulary, pattern and threads"
+    number, alone = len(compared), len(cells) - len(compared)
+    text = f"{counted_text(number, 'cell')} of text, vocabulary, pattern and threads"
     if alone:
-        text += f"; {len(alone)} more in which only one trainer ran"
+        text += f"; {alone} more in which only one trainer ran"
     notes = [NEVER]
     if others:
-        left_out = join_names([*dict.fromkeys(others)])
+        left_out = join_names(list(others))
         notes.append(f"Left out, for it makes other merges on purpose: {left_out}.")
     caption = [text, *caption_of(list(chain(*compared)))[-1:]]
-    return Profile(_curves(compared, names), len(compared), caption, notes)
+    return Profile(_curves(compared, names), number, caption, notes)
 
 
 def _curves(cells: Sequence[Sequence[Row]], names: Mapping[Row, str]) -> list[Curve]:
@@ -98,19 +101,8 @@ def _curves(cells: Sequence[Sequence[Row]], names: Mapping[Row, str]) -> list[Cu
         for name, ratio in _ratios(cell, names).items():
             ratios[name].append(ratio)
 
-    curves = []
-    for name, found in ratios.items():
-        curves.append(Curve(name, sorted(found), firsts[name]))
+    curves = [Curve(name, sorted(found), firsts[name]) for name, found in ratios.items()]
     return sorted(curves, key=lambda curve: (-len(curve.ratios), curve.ratios))
-
-
-def required_profile(rows: Sequence[Row]) -> Profile:
-    """The profile. Raises Refusal if there is none."""
-    profile = profile_of(rows)
-    if profile is None:
-        why = "profile: no cell was measured with two trainers"
-        raise Refusal(f"{why}; python -m harness variants=A,B measures some", UNMEASURED)
-    return profile
 
 
 def _ratios(cell: Sequence[Row], names: Mapping[Row, str]) -> dict[str, float]:
@@ -129,18 +121,16 @@ def _ratios(cell: Sequence[Row], names: Mapping[Row, str]) -> dict[str, float]:
 
 def profile_sheet(profile: Profile) -> Sheet:
     """A line for each trainer with its shares."""
-    bounds = {}
-    for times in TIMES:
-        bounds[f"within {times:g} ×"] = times
-    bounds["solved"] = math.inf
-
     curves = profile.curves
     columns = [
         Column("trainer", [curve.name for curve in curves], figures=False),
         Column("fastest", [share_text(curve.firsts / profile.cells) for curve in curves]),
     ]
-    for heading, times in bounds.items():
-        shares = [share_text(profile.share(curve, times)) for curve in curves]
+    for times in (*TIMES, math.inf):
+        heading = "solved" if times == math.inf else f"within {times:g} ×"
+        shares = []
+        for curve in curves:
+            shares.append(share_text(profile.share(curve, times)))
         columns.append(Column(heading, shares))
     return Sheet(profile.caption, columns, notes=profile.notes)
 
@@ -148,20 +138,20 @@ def profile_sheet(profile: Profile) -> Sheet:
 @chart
 def profile(rows: Sequence[Row]) -> Figure:
     """A step line for each trainer over how many times the best one's time it may take."""
-    found = required_profile(rows)
-    firsts = Counter({curve.name: curve.firsts for curve in found.curves if curve.firsts})
-    title, accent = firsts_text(firsts, found.cells, "cells")
+    found = profile_of(rows)
+    best = max(found.curves, key=attrgetter("firsts"))
+    title = firsts_text(best.name, best.firsts, found.cells, "cells")
     times = sorted({1.0, *chain(*(curve.ratios for curve in found.curves))})
     times.append(1.25 * times[-1])
 
     lines = []
     for curve in found.curves:
-        shares = [100 * found.share(curve, bound) for bound in times]
-        lines.append(Line(curve.name, times, shares, curve.name == accent))
+        shares = [Time(100 * found.share(curve, bound)) for bound in times]
+        lines.append(DrawnLine(curve.name, curve.name, times, shares))
     heights = [height_beside(lines)]
     figure, ((axes,),) = new_figure(title, found.caption, found.notes, heights)
 
     log_scale(axes, "x", times[:-1], "times the best")
     axes.set(ylim=(0, 102), ylabel="% of the cells")
-    draw_lines(axes, lines, "steps-post")
+    draw_lines(axes, lines, best.name if best.firsts else None, steps=True)
     return figure

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from harness.common.comparison import CPU, compare
-from harness.common.errors import Refusal
 from harness.common.units import count_text, share_text
 from harness.results.rows import Row
 
@@ -15,12 +15,12 @@ ONE_RUN_DIFFERS_BY = 0.1
 
 
 class Ratio(NamedTuple):
-    """How many times the baseline's figure a row has; `form` is as in Time. Several blocks may have
-    an interval, and have the clock by which they are compared.
+    """How many times the baseline's figure a row has; `is_limit` is as in Time. Several blocks may
+    have an interval, and have the clock by which they are compared.
     """
 
     number: float
-    form: str = ""
+    is_limit: bool = False
     low: float | None = None
     high: float | None = None
     clock: str = ""
@@ -34,9 +34,10 @@ def ratio_of(row: Row, base: Row) -> Ratio | None:
         return None
     comparison = compare(row.samples, base.samples) if row is not base else None
     if comparison is not None and comparison.blocks + comparison.left_out > 1:
-        interval = comparison.low, comparison.high
-        return Ratio(comparison.ratio, row.time.form, *interval, comparison.clock)
-    return Ratio(row.time.number / base.total, row.time.form)
+        return Ratio(
+            comparison.ratio, low=comparison.low, high=comparison.high, clock=comparison.clock
+        )
+    return Ratio(row.time.number / base.total, row.time.is_limit)
 
 
 def is_slower(slower: Row, row: Row) -> bool:
@@ -56,11 +57,11 @@ def leader(rows: Sequence[Row]) -> Row | None:
     is too close.
     """
     ranked = [row for row in rows if row.is_ranked]
-    first = min(ranked, key=lambda row: row.total or 0.0, default=None)
-    if first is None:
-        return None
-    others = [row for row in ranked if row.configured != first.configured]
-    return first if all(is_slower(row, first) for row in others) else None
+    first = min(ranked, key=attrgetter("order"), default=None)
+    for row in ranked:
+        if first and row.configured != first.configured and not is_slower(row, first):
+            return None
+    return first
 
 
 def clock_note(compared: Sequence[Against]) -> list[str]:
@@ -122,26 +123,19 @@ class Against(NamedTuple):
 
 
 def against(rows: Sequence[Row], variant: str | None = None) -> list[Against]:
-    """Each row with the first row of its task, or with that of `variant`. Raises Refusal if
-    `variant` has no figure.
+    """Each row with the first row of its task that has a time, or with that of `variant` if the
+    task has one.
     """
-    measured = [row for row in rows if row.total is not None or row.instructions is not None]
-    names = dict.fromkeys(row.name for row in measured)
-    if variant is not None and variant not in names:
-        there = ", ".join(names) or "none"
-        raise Refusal(f"no time of {variant!r} to compare with; there are: {there}")
-
     baselines: dict[tuple[object, ...], Row] = {}
-    for row in measured:
-        if variant in (None, row.name):
+    for row in sorted(rows, key=lambda row: row.name != variant):
+        if row.has_cost:
             baselines.setdefault(row.question, row)
-    return [_against(row, baselines.get(row.question)) for row in rows]
+    return [compared(row, baselines.get(row.question)) for row in rows]
 
 
-def _against(row: Row, base: Row | None) -> Against:
-    if base is None:
-        return Against(row)
-    why = incomparable(row, base)
-    if why is None:
+def compared(row: Row, base: Row | None) -> Against:
+    """The row with that baseline, or why they cannot be compared."""
+    why = None if base is None else incomparable(row, base)
+    if base is None or why is None:
         return Against(row, base)
     return Against(row, refused=None if row.total is None else (base.name, why))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import median, median_low
@@ -21,12 +21,11 @@ from harness.common.comparison import NET, Sample, spread
 from harness.common.units import counted_text
 from harness.proof import BY_DESIGN, IDENTICAL, PROVED, WRONG
 from harness.records.file import Record
-from harness.records.schema import BY_ITSELF, PHASES, Data, StoredIdentity
+from harness.records.schema import BY_ITSELF, PHASES, Data, Measurement, StoredIdentity
 from harness.results.fields import COLUMNS, DECISIVE, WORK, cell_of, together, values_of
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES
 
-MEASURED, AT_LEAST, NOTHING = "measured", "at least", "nothing"
 TALLIES = (
     "pairs_scanned", "pair_updates", "heap_pushes", "heap_pops", "stale_pops", "words_rewritten", "positions_visited",
 )  # fmt: skip
@@ -34,17 +33,16 @@ TALLIES = (
 
 
 class Time(NamedTuple):
-    """Seconds, and whether they were measured or are the limit that was exceeded; `low` and `high`
+    """Seconds if there are any, and whether they are the limit that was exceeded; `low` and `high`
     bound them if they are known.
     """
 
-    form: str = NOTHING
     number: float | None = None
+    is_limit: bool = False
     low: float | None = None
     high: float | None = None
 
 
-Middle = Callable[[list[Any]], Any]
 UNTIMED = Time()
 UNKNOWN = StoredIdentity(kind="unproved")
 """Of merges that nobody has looked at."""
@@ -124,7 +122,7 @@ class Row:
     def question(self) -> tuple[Any, ...]:
         """The task, whichever way ties went: times of one task can be compared."""
         work = [self.values[decisive.name] for decisive in WORK]
-        return (self.corpus.name, self.corpus.sha256, *work, self.counting_only)
+        return (self.corpus.name, self.corpus.sha256, *work)
 
     @property
     def requested_merges(self) -> int | None:
@@ -171,13 +169,12 @@ class Row:
     @property
     def order(self) -> tuple[bool, bool, float]:
         """By time: ranked rows first, then other and unproved merges, then rows without a time."""
-        number = self.time.number
-        return self.total is None, not self.is_ranked, math.inf if number is None else number
+        return self.total is None, not self.is_ranked, self.time.number or math.inf
 
     @property
     def digest(self) -> str:
         """Enough of the digest of its merges to distinguish two lists."""
-        return (self.record.measurement.merges_sha256 or "")[:8]
+        return _digest_of(self.record)
 
     @property
     def merges(self) -> int | None:
@@ -200,9 +197,14 @@ class Row:
         return math.fsum(self.seconds.values()) if self.seconds else None
 
     @property
+    def has_cost(self) -> bool:
+        """Whether it has a total or a number of instructions, by which rows can be compared."""
+        return self.total is not None or self.instructions is not None
+
+    @property
     def idle(self) -> float | None:
         """The share of its time in which it waited for something other than a CPU."""
-        idle: float | None = _median(self.samples, "idle", median)
+        idle: float | None = _median(self.samples, "idle")
         return idle
 
     @property
@@ -255,7 +257,8 @@ def rows(records: Sequence[Record]) -> list[Row]:
     Runs of warm-up are in no row, unless their merges are wrong.
     """
     shown = [record for record in records if not record.measurement.warm_up or _is_wrong(record)]
-    cells = together([(cell_of(record), record) for record in _on_one_text(shown)])
+    shown = list(_on_one_text(shown))
+    cells = together(zip(map(cell_of, shown), shown, strict=True))
 
     found = _with_disputes(list(map(_row_of, cells.values())))
     return [row for row in found if not row.counting_only] or found
@@ -282,6 +285,11 @@ def phases_of(rows: Sequence[Row]) -> list[str]:
     return [phase for phase in PHASES if any(row.seconds.get(phase) for row in rows)]
 
 
+def figures_of(rows: Iterable[Row]) -> dict[str, None]:
+    """The names of the figures of all rows."""
+    return dict.fromkeys(name for row in rows for name in row.figures)
+
+
 def tallies_of(rows: Iterable[Row]) -> list[str]:
     """The counts of work of all rows, those that every variant may have first."""
     names = dict.fromkeys(TALLIES)
@@ -302,16 +310,16 @@ def is_wrong(rows: Iterable[Row]) -> bool:
 
 def _row_of(cell: Sequence[Record]) -> Row:
     """The row of all records of a cell; one record of wrong merges makes all of it wrong."""
-    wrong = [record for record in cell if _is_wrong(record)]
+    wrong = list(filter(_is_wrong, cell))
     right = [record for record in cell if record.status == "ok"]
     if wrong:
         return _row(wrong[0], "mismatch", wrong[0].measurement.reason, len(wrong))
     if not right:
         return _row(cell[0], cell[0].status, cell[0].measurement.reason, len(cell))
 
-    digests = sorted({str(record.measurement.merges_sha256)[:8] for record in right})
+    digests = set(map(_digest_of, right))
     if len(digests) > 1:
-        reason = f"its own runs gave different merges ({', '.join(digests)})"
+        reason = f"its own runs gave different merges ({', '.join(sorted(digests))})"
         return _row(right[0], "mismatch", reason, len(right))
 
     # a block that was cut short has some of its cells and not the others, so it compares none
@@ -340,22 +348,20 @@ def _row(record: Record, status: str, reason: str | None, runs: int) -> Row:
     """A row without figures, except the limit of one that was stopped."""
     row = Row(record, status, reason or "", runs, {**values_of(record), "status": status})
     if status == "timeout" and row.wall_limit:
-        return replace(row, time=Time(AT_LEAST, row.wall_limit))
+        return replace(row, time=Time(row.wall_limit, is_limit=True))
     return row
 
 
 def _measured_row(right: Sequence[Record]) -> Row:
     """The row of records whose merges are right, with their medians."""
-    samples: list[Sample] = []
-    instructions: list[int] = []
+    samples = [record.sample for record in right if record.sample is not None]
+    measurements, instructions = list[Measurement](), list[int]()
     for record in right:
-        if record.sample is not None:
-            samples.append(record.sample)
+        measurements.append(record.measurement)
         if record.measurement.instructions:
             instructions.append(record.measurement.instructions["count"])
-    measurements = [record.measurement for record in right]
     proofs = set(map(_kind_of, right))
-    seconds = _net_phases(_medians_by_name(measurements, "seconds", median), samples)
+    seconds = _net_phases(_medians_by_name(measurements, "seconds"), samples)
 
     row = _row(right[0], "ok", "", max(len(samples), len(instructions), 1))
     return replace(
@@ -364,10 +370,10 @@ def _measured_row(right: Sequence[Record]) -> Row:
         samples=tuple(samples),
         seconds=seconds,
         time=_time_of_measured(seconds, samples),
-        wall_seconds=_median(samples, "wall_seconds", median),
-        cpu_seconds=_median(samples, "cpu_seconds", median),
+        wall_seconds=_median(samples, "wall_seconds"),
+        cpu_seconds=_median(samples, "cpu_seconds"),
         system_seconds=_median(measurements, "system_seconds"),
-        instructions=median_low(instructions) if instructions else None,
+        instructions=_middle(instructions),
         peak_rss_bytes=_median(measurements, "peak_rss_bytes"),
         memory_is_sampled=any(one.memory_is_sampled for one in measurements),
         tallies=_medians_by_name(measurements, "tallies"),
@@ -382,8 +388,11 @@ def _net_phases(medians: Mapping[str, float], samples: Sequence[Sample]) -> dict
     phases = {phase: medians[phase] for phase in PHASES if phase in medians}
     total = math.fsum(phases.values())
     net = [sample.seconds for sample in samples if sample.clock == NET]
-    share = median(net) / total if net and total else 1.0
-    return {phase: share * seconds for phase, seconds in phases.items()}
+    if net and total:
+        share = median(net) / total
+        for phase in phases:
+            phases[phase] *= share
+    return phases
 
 
 def _time_of_measured(seconds: Mapping[str, float], samples: Sequence[Sample]) -> Time:
@@ -393,8 +402,8 @@ def _time_of_measured(seconds: Mapping[str, float], samples: Sequence[Sample]) -
         return UNTIMED
     totals = [total, *(sample.seconds for sample in samples)]
     if len(totals) < 3:
-        return Time(MEASURED, total)
-    return Time(MEASURED, total, min(totals), max(totals))
+        return Time(total)
+    return Time(total, low=min(totals), high=max(totals))
 
 
 def _with_disputes(found: Sequence[Row]) -> list[Row]:
@@ -409,11 +418,11 @@ def _with_disputes(found: Sequence[Row]) -> list[Row]:
 
     disputed: set[Row] = set()
     for task in together(keyed).values():
-        proved = [row for row in task if row.proved]
+        digests = {row.digest for row in task}
+        proved = {row.digest for row in task if row.proved}
         for row in task:
             # what a proof says stands beside any list without one
-            rivals = proved if row.proved else task
-            if len({rival.digest for rival in rivals}) > 1:
+            if len(proved if row.proved else digests) > 1:
                 disputed.add(row)
     return [replace(row, disputed=True) if row in disputed else row for row in found]
 
@@ -422,26 +431,34 @@ def _is_wrong(record: Record) -> bool:
     return record.status == "mismatch" or _kind_of(record) == WRONG
 
 
+def _digest_of(record: Record) -> str:
+    return (record.measurement.merges_sha256 or "")[:8]
+
+
 def _kind_of(record: Record) -> str | None:
     return None if record.identity is None else record.identity.kind
 
 
-def _medians_by_name(
-    measurements: Sequence[Any], attribute: str, middle: Middle = median_low
-) -> dict[str, Any]:
+def _medians_by_name(measurements: Sequence[Any], attribute: str) -> dict[str, Any]:
     """The median of each value in a mapping over the measurements that have it."""
     values: dict[str, list[Any]] = {}
     for measurement in measurements:
         for name, value in (getattr(measurement, attribute) or {}).items():
             values.setdefault(name, []).append(value)
-    return {name: middle(known) for name, known in values.items()}
+    return {name: _middle(known) for name, known in values.items()}
 
 
-def _median(items: Sequence[Any], attribute: str, middle: Middle = median_low) -> Any:
+def _median(items: Sequence[Any], attribute: str) -> Any:
     """The median of an attribute over the items in which it is known."""
     values = [getattr(item, attribute) for item in items]
-    known = [value for value in values if value is not None]
-    return middle(known) if known else None
+    return _middle([value for value in values if value is not None])
+
+
+def _middle(values: Sequence[Any]) -> Any:
+    """The median, None of nothing; of counts the lower middle one, which is a count as well."""
+    if not values:
+        return None
+    return median_low(values) if isinstance(values[0], int) else median(values)
 
 
 def _rate(number: float | None, seconds: float | None) -> float | None:

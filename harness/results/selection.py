@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, did_you_mean
 from harness.records.file import Record, read_records
-from harness.results.fields import DECISIVE, FIELD, Key, cell_of, together
+from harness.results.fields import FIELD, WORK, Key, cell_of, together
 from harness.results.rows import Row, rows
 
 DEFAULT_RESULTS = "results/local"
@@ -27,7 +28,8 @@ CONDITIONS = {
     "status": "status",
 }
 """What `--where` can be about, with the name of its value in a row."""
-TASK = ("cell", *(field.name for field in DECISIVE), "host")
+TASK = (*(field.name for field in WORK), "host")
+"""Besides its text, what makes a task: times of one task on one machine can be compared."""
 
 
 def add_record_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,8 +54,8 @@ def chosen_rows(arguments: argparse.Namespace) -> list[Row]:
     """
     records = records_of(arguments.paths, arguments.all)
     if not arguments.all and arguments.paths == NO_PATHS:
-        newest = max(map(_run, records))
-        records = [record for record in records if _run(record) == newest]
+        newest = max(record.run.run for record in records)
+        records = [record for record in records if record.run.run == newest]
     return rows_where(rows(records), arguments.where)
 
 
@@ -74,18 +76,14 @@ def latest(records: Sequence[Record]) -> list[Record]:
     cells = [(_measured_cell(record), record) for record in records]
     newest: dict[Key, str] = {}
     for cell, record in sorted(cells, key=lambda pair: pair[1].measurement.started):
-        newest[cell] = _run(record)
-    return [record for cell, record in cells if newest[cell] == _run(record)]
+        newest[cell] = record.run.run
+    return [record for cell, record in cells if newest[cell] == record.run.run]
 
 
 def _measured_cell(record: Record) -> Key:
     """The cell, and whether only its merges or its instructions were measured."""
     measure = record.run.measure
     return (cell_of(record), measure if measure in ("proof", "instructions") else None)
-
-
-def _run(record: Record) -> str:
-    return record.run.run
 
 
 def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
@@ -101,45 +99,34 @@ def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
             meant = did_you_mean(name, CONDITIONS)
             raise Refusal(f"--where {condition}:{meant} write NAME=VALUE with one of {names}")
 
-        there = dict.fromkeys(_condition(row, name) for row in chosen)
-        chosen = [row for row in chosen if _matches(_condition(row, name), values)]
+        texts = [str(row.values[CONDITIONS[name]]) for row in chosen]
+        patterns = "|".join(map(fnmatch.translate, values.split(",")))
+        chosen = [row for row, text in zip(chosen, texts, strict=True) if re.match(patterns, text)]
         if not chosen:
-            raise Refusal(f"no row has {condition}; there are: {', '.join(there)}", UNMEASURED)
+            there = ", ".join(dict.fromkeys(texts))
+            raise Refusal(f"no row has {condition}; there are: {there}", UNMEASURED)
     return chosen
-
-
-def _matches(text: str, values: str) -> bool:
-    return any(fnmatch.fnmatchcase(text, value) for value in values.split(","))
-
-
-def _condition(row: Row, name: str) -> str:
-    return str(row.values[CONDITIONS[name]])
 
 
 # Rows by task
 
 
-def tasks_of(rows: Sequence[Row], without: Sequence[str] = ("tie_break",)) -> list[list[Row]]:
-    """The rows of each task on each machine; `without` are fields in which rows of one task may
-    differ.
+def tasks_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]]:
+    """The rows of each task on each machine, whichever way ties went; `without` are fields in which
+    rows of one task may differ.
     """
     fields = [name for name in TASK if name not in without]
     keyed = []
     for row in rows:
-        corpus = base_name(row) if "data.sha256" in without else row.corpus.name
-        keyed.append(((corpus, *[row.values[name] for name in fields]), row))
+        corpus = row.corpus.name, row.corpus.sha256
+        text = base_name(row) if "data.sha256" in without else corpus
+        keyed.append(((text, *[row.values[name] for name in fields]), row))
     return list(together(keyed).values())
 
 
-def unlike(rows: Sequence[Row], without: Sequence[str]) -> list[str]:
-    """In what the tasks of rows differ, by the names of conditions."""
-    unequal = []
-    for name in ("data", *TASK):
-        if name not in without and len({row.values[name] for row in rows}) > 1:
-            unequal.append(name)
-    if "data" in unequal and "data.sha256" in unequal:
-        unequal.remove("data.sha256")  # other names say it
-    return [name.removeprefix("data.") for name in unequal]
+def unlike(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
+    """Those of the fields in which rows differ."""
+    return [name for name in names if len({row.values[name] for row in rows}) > 1]
 
 
 def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
@@ -153,13 +140,11 @@ def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bo
     if sizes and first.corpus.bytes is not None:
         parts.append(bytes_text(first.corpus.bytes))
 
-    for field in (*DECISIVE, FIELD["host"]):
-        texts = {row.texts.get(field.name) for row in group}
-        firsts = {other[0].texts.get(field.name) for other in groups}
-        is_default = field.value(first.record) == field.default
-        if len(texts) == 1 and len(firsts) > 1 and None not in texts and not is_default:
-            phrase = field.phrase(first.record)
-            parts.append(f"host {texts.pop()}" if field.name == "host" else phrase)
+    for name in unlike([other[0] for other in groups], TASK):
+        field = FIELD[name]
+        if not unlike(group, [name]) and not field.is_default(first.record):
+            host = f"host {first.texts[name]}"
+            parts.append(host if name == "host" else field.phrase(first.record))
     return ", ".join(filter(None, parts))
 
 

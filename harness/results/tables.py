@@ -1,29 +1,42 @@
 """Sheets from rows: a narrow table for each task; beside it counts of work, and what each outside
-trainer was given.
+trainer was given. Also one figure of every row, laid out by two fields or as two sets of records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.common.errors import Refusal
+from msgspec import structs
+
+from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
+from harness.common.targets import unknown_text
 from harness.common.units import count_text, did_you_mean
-from harness.results.fields import together
-from harness.results.legend import caption_of, differing_columns, names_of, titles_of
+from harness.records.file import Record
+from harness.results.fields import FIELD, FIELDS, together, value_text
 from harness.results.notes import at_most, notes
-from harness.results.ratios import Against, against, clock_note
-from harness.results.rows import Row, is_one_variant, phases_of, tallies_of
+from harness.results.ratios import Against, against, clock_note, compared
+from harness.results.rows import Row, figures_of, is_one_variant, phases_of, tallies_of
+from harness.results.selection import unlike
 from harness.results.writing import (
     NOT_MEASURED,
+    caption_of,
+    differing_columns,
     figure_text,
     marked,
     missing,
+    names_of,
+    outcome_text,
     proof_text,
     status_text,
     times_text,
+    titles_of,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_NOTES = 3
 NOT_COMPARABLE = "not comparable"
@@ -38,15 +51,27 @@ GIVEN = {
 """What an outside trainer reports of how it was fed: headings and keys."""
 
 
-OWN_FIGURES = ("memory", "threads")
-OWN_TEXTS: Mapping[str, Callable[[Row], str]] = {
-    "memory": lambda row: figure_text(row, "memory") or missing(row),
-    "threads": lambda row: count_text(row.threads),
-    "data": lambda row: str(row.corpus.name),
-    "status": status_text,
-    "proof": proof_text,
+OWN: Mapping[str, tuple[bool, Callable[[Row], str]]] = {
+    "memory": (True, lambda row: figure_text(row, "memory") or missing(row)),
+    "threads": (True, lambda row: count_text(row.threads)),
+    "data": (False, lambda row: str(row.corpus.name)),
+    "status": (False, status_text),
+    "proof": (False, proof_text),
 }
-"""Columns that are not figures of the rows, or are written in their own way."""
+"""Columns that are not figures of the rows, or are written in their own way: whether they hold
+figures, and their text.
+"""
+
+
+SIDE = "gate.side"
+CIRCUMSTANCES = ("data.sha256", "interpreter", "host")
+"""In what rows may differ whose figures stand side by side."""
+LINES = [
+    field.name
+    for field in FIELDS
+    if field.names_cell and field.name not in (*CIRCUMSTANCES, "variant", "params", SIDE)
+]
+"""What distinguishes the lines of two sets, beside the variant with its parameters."""
 
 
 class TableOptions(NamedTuple):
@@ -62,20 +87,18 @@ class TableOptions(NamedTuple):
 
 
 def tables(rows: Sequence[Row], options: TableOptions | None = None) -> list[Sheet]:
-    """A table for each task, with `work` a second one. Raises Refusal if no task has the baseline
-    that was named.
+    """A table for each task, with `work` a second one. Raises Refusal if no row has a figure of the
+    baseline that was named.
     """
     options = options or TableOptions()
-    if options.relative_to is not None:
-        against(rows, options.relative_to)  # refuses a name that no row has
+    base, bases = options.relative_to, _bases(rows)
+    if base is not None and base not in bases:
+        there = ", ".join(bases) or "none"
+        raise Refusal(f"no time of {base!r} to compare with; there are: {there}")
 
     sheets: list[Sheet] = []
     for task in by_task(rows):
-        measured = [
-            row.name for row in task if row.total is not None or row.instructions is not None
-        ]
-        base = options.relative_to if options.relative_to in measured else None
-        sheets.append(table_of(task, options._replace(relative_to=base), rows))
+        sheets.append(table_of(task, options, rows))
         if options.work:
             sheets.append(work_sheet(task))
     if options.notes and is_outside_table(rows):
@@ -90,6 +113,11 @@ def tables(rows: Sequence[Row], options: TableOptions | None = None) -> list[She
     return sheets
 
 
+def _bases(rows: Sequence[Row]) -> dict[str, None]:
+    """The names of the rows with which others can be compared."""
+    return dict.fromkeys(row.name for row in rows if row.has_cost)
+
+
 def by_task(rows: Sequence[Row]) -> list[list[Row]]:
     """The rows of each task together; rows of one variant alone stay in one table."""
     if is_one_variant(rows):
@@ -101,29 +129,36 @@ def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = 
     """The table of some rows; `among` are all that the command shows. Raises Refusal for an unknown
     column.
     """
-    compared = against(task, options.relative_to)
+    comparisons = against(task, options.relative_to)
     fields = differing_columns(task)
-    columns = {**_special_columns(task, compared, options.relative_to), **fields}
+    base = options.relative_to if options.relative_to in _bases(task) else None
+    columns = {**_special_columns(task, comparisons, base), **fields}
 
     names = options.columns or _default_columns(task, fields, options)
-    figures = dict.fromkeys(name for row in task for name in row.figures)
+    figures = figures_of(task)
     chosen = []
     for name in names:
         if name not in columns and name not in figures:
             there = dict.fromkeys([*columns, *figures])
             meant = did_you_mean(name, there)
             raise Refusal(f"the table has no column {name!r};{meant} it has {', '.join(there)}")
-        chosen.append(columns.get(name) or _figure_column(task, name))
+        chosen.append(
+            columns.get(name) or Column(name, [marked(row, figure_text(row, name)) for row in task])
+        )
 
-    below = notes_below(task, compared, whole=options.notes)
+    below = notes_below(task, comparisons, whole=options.notes)
     if RATIO in names:
-        below += clock_note(compared)
-    return Sheet(caption_of(task, among), chosen, [style_of(row) for row in task], below)
+        below += clock_note(comparisons)
+    return Sheet(caption_of(task, among), chosen, list(map(style_of, task)), below)
 
 
-def notes_below(rows: Sequence[Row], compared: Sequence[Against] = (), *, whole: bool) -> list[str]:
+def notes_below(
+    rows: Sequence[Row], comparisons: Sequence[Against] = (), *, whole: bool
+) -> list[str]:
     """The first notes, or on request the whole list with explanations."""
-    return notes(rows, compared=compared) if whole else at_most(MOST_NOTES, notes(rows), "--notes")
+    return (
+        notes(rows, compared=comparisons) if whole else at_most(MOST_NOTES, notes(rows), "--notes")
+    )
 
 
 def _default_columns(
@@ -161,50 +196,47 @@ def _any_has(task: Sequence[Row], figure: str) -> bool:
 
 
 def _special_columns(
-    task: Sequence[Row], compared: Sequence[Against], base: str | None
+    task: Sequence[Row], comparisons: Sequence[Against], base: str | None
 ) -> dict[str, Column]:
     """The names of the rows, the columns with texts of their own, and the ratios."""
     first = first_heading(task)
     special = {first: Column(first, names_of(task), figures=False)}
-    for heading, text in OWN_TEXTS.items():
-        special[heading] = Column(heading, list(map(text, task)), heading in OWN_FIGURES)
-    special[RATIO] = _ratio_column(compared, base)
+    for heading, (figures, text) in OWN.items():
+        special[heading] = Column(heading, list(map(text, task)), figures)
+    special[RATIO] = _ratio_column(comparisons, base)
     if _any_has(task, "instructions"):
-        special["instructions ratio"] = _ratio_column(compared, base, "instructions")
+        special["instructions ratio"] = _ratio_column(comparisons, base, "instructions")
     return special
 
 
 def first_heading(task: Sequence[Row]) -> str:
     """Return the heading of the first column: variant or counter."""
-    return COUNTER if all(row.counting_only for row in task) else "variant"
+    return COUNTER if task[0].counting_only else "variant"
 
 
-def _figure_column(task: Sequence[Row], name: str) -> Column:
-    return Column(name, [marked(row, figure_text(row, name)) for row in task])
-
-
-def _ratio_column(compared: Sequence[Against], base: str | None, figure: str = "total") -> Column:
+def _ratio_column(
+    comparisons: Sequence[Against], base: str | None, figure: str = "total"
+) -> Column:
     """The ratios to the baseline's figure, with the interval if there are enough blocks."""
-    sign = "" if base else "× "
-    texts = []
-    for comparison in compared:
-        if comparison.refused and figure == "total":
-            texts.append(NOT_COMPARABLE)
-        else:
-            texts.append(marked(comparison.row, times_text(comparison.ratio(figure), sign)))
+    texts = [ratio_cell(comparison, figure, "" if base else "× ") for comparison in comparisons]
     return Column(f"{figure} / {base}" if base else RATIO, texts)
 
 
-def style_of(*rows: Row) -> str:
+def ratio_cell(comparison: Against, figure: str, sign: str = "") -> str:
+    if comparison.refused:
+        return NOT_COMPARABLE
+    return marked(comparison.row, times_text(comparison.ratio(figure), sign))
+
+
+def style_of(row: Row) -> str:
     """The colour of a line: red for wrong merges, dim for what failed, yellow for what is not
     proved.
     """
-    statuses = {row.status for row in rows}
-    if "mismatch" in statuses:
+    if row.status == "mismatch":
         return "red"
-    if statuses != {"ok"}:
+    if row.status != "ok":
         return "dim"
-    return "" if all(row.confirmed for row in rows) else "yellow"
+    return "" if row.confirmed else "yellow"
 
 
 def is_outside_table(rows: Sequence[Row]) -> bool:
@@ -221,11 +253,13 @@ def work_sheet(rows: Sequence[Row]) -> Sheet:
         Column("work", names_of(counted), figures=False),
         *differing_columns(counted).values(),
     ]
-    names = [name for name in tallies_of(counted) if _any_has(counted, name)]
-    for name in names:
-        cells = [figure_text(row, name) or NOT_MEASURED for row in counted]
-        columns.append(Column(name.replace("_", " "), cells))
-    return Sheet([], columns, notes=[] if names else ["No work was counted."])
+    notes = ["No work was counted."]
+    for name in tallies_of(counted):
+        if _any_has(counted, name):
+            cells = [figure_text(row, name) or NOT_MEASURED for row in counted]
+            columns.append(Column(name.replace("_", " "), cells))
+            notes = []
+    return Sheet([], columns, notes=notes)
 
 
 def given_sheet(rows: Sequence[Row]) -> Sheet:
@@ -243,3 +277,119 @@ def given_sheet(rows: Sequence[Row]) -> Sheet:
     for index, heading in enumerate(("trainer", *GIVEN)):
         columns.append(Column(heading, [way[index] for way in ways], figures=False))
     return Sheet([], columns)
+
+
+# One figure by fields
+
+
+def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, *, whole: bool) -> Sheet:
+    """The figure `value` of rows by two fields; if two rows share a cell, one more field becomes a
+    column.
+
+    A cell without a figure says why, and an empty one has no record. Raises Refusal for an unknown
+    field or figure.
+    """
+    fields = fields_of(rows)
+    down, across = named
+    for name in named:
+        if name not in fields:
+            raise Refusal(unknown_text("field", name, map(str, fields)))
+    if down == across:
+        raise Refusal(f"--pivot names {down} twice; a pivot takes two fields")
+
+    def number_of_cells(names: Sequence[str]) -> int:
+        return len(fields[[*names, across]].drop_duplicates())
+
+    chosen = [down]
+    while True:
+        finest = max(map(str, fields), key=lambda name: number_of_cells([*chosen, name]))
+        if number_of_cells([*chosen, finest]) == number_of_cells(chosen):
+            break
+        chosen.append(finest)
+    caption = [f"{value} by {', '.join(chosen)} and {across}", *caption_of(rows)]
+    columns, _ = _laid_out(rows, chosen, across, value)
+    return Sheet(caption, columns, notes=notes_below(rows, whole=whole))
+
+
+def with_side(records: Sequence[Record], side: str) -> list[Record]:
+    """The records of one of two sets."""
+    gate: Any = {"side": side, "tier": None}
+    return [replace(record, cell=structs.replace(record.cell, gate=gate)) for record in records]
+
+
+def compared_sheet(rows: Sequence[Row], names: Sequence[str], value: str, *, whole: bool) -> Sheet:
+    """The figure `value` of two sets side by side, and the ratio of the right one to the left one.
+
+    A line is of one cell, on whatever machine, Python or bytes it was measured. Raises Refusal if
+    no cell is in both.
+    """
+    down = ["variant", *unlike(rows, LINES)]
+    columns, lines = _laid_out(rows, down, SIDE, value)
+
+    ratios = []
+    for left, right in zip(lines.get("left", ()), lines.get("right", ()), strict=False):
+        text = ""
+        if left and right:
+            text = ratio_cell(compared(right, left), value) or NOT_MEASURED
+        ratios.append(text)
+    if not any(ratios):
+        raise Refusal(f"{' and '.join(names)} have no cell in common to compare", UNMEASURED)
+
+    caption = [f"{value} by {', '.join(down)} and side"]
+    for side, name in zip(("left", "right"), names, strict=True):
+        of_side = [row for row in rows if row.values[SIDE] == side]
+        caption.append(f"{side}: {name}: {'; '.join(caption_of(of_side))}")
+    columns.append(Column("right / left", ratios))
+    below = notes_below(rows, whole=whole)
+    elsewhere = unlike(rows, CIRCUMSTANCES)
+    if elsewhere:
+        below.insert(0, f"The rows differ in {' and '.join(elsewhere)}.")
+    return Sheet(caption, columns, notes=below)
+
+
+def _laid_out(
+    rows: Sequence[Row], down: Sequence[str], across: str, value: str
+) -> tuple[list[Column], dict[str, list[Row | None]]]:
+    """The columns of a pivot, and the row of each line by the value of the field across. Raises
+    Refusal for an unknown figure.
+    """
+    figures = figures_of(rows)
+    if value not in figures:
+        raise Refusal(unknown_text("value", value, figures))
+    fields: Any = fields_of(rows)
+    fields["row"] = rows
+    table = fields.pivot_table("row", [*down], across, "last", observed=True)
+
+    columns = []
+    for name in down:
+        texts = list(map(value_text, table.index.get_level_values(name).tolist()))
+        columns.append(Column(name, texts, _is_number(fields[name])))
+    heading = f"{across} " if _is_number(fields[across]) else ""
+    lines: dict[str, list[Row | None]] = {}
+    for of_column, cells in table.items():
+        line = [cell if isinstance(cell, Row) else None for cell in cells]
+        texts = [outcome_text(row, figure_text(row, value)) if row else "" for row in line]
+        columns.append(Column(heading + value_text(of_column), texts))
+        lines[str(of_column)] = line
+    return columns, lines
+
+
+def fields_of(rows: Sequence[Row]) -> pd.DataFrame:
+    """Everything that rows can differ in, by name: numbers, and texts in the order in which they
+    appear. Parameters are a part of the variant as well.
+    """
+    # only here: it costs half a second, and a plain table needs none of it
+    import pandas as pd
+
+    fields: dict[str, Any] = {"variant": names_of(rows)}
+    for name in (*FIELD, "status"):
+        fields.setdefault(name, [row.values[name] for row in rows])
+    for name, values in fields.items():
+        if any(type(value) is not int for value in values):
+            texts = list(map(value_text, values))
+            fields[name] = pd.Categorical(texts, list(dict.fromkeys(texts)), ordered=True)
+    return pd.DataFrame(fields)
+
+
+def _is_number(field: pd.Series[Any]) -> bool:
+    return field.dtype != "category"

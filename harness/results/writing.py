@@ -1,13 +1,20 @@
-"""How the figures and the outcome of a row are written, the same in tables, charts and pages."""
+"""How rows are written, the same in tables, charts and pages: figures and outcomes, names and
+captions.
+
+A field that all rows share is in the caption; one in which they differ is a column.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from harness.common.sheet import Column
 from harness.common.units import (
     bytes_text,
     count_text,
+    counted_text,
     instructions_text,
     one_line,
     rate_text,
@@ -17,8 +24,9 @@ from harness.common.units import (
 )
 from harness.proof import BY_DESIGN, UNPROVED, WRONG
 from harness.records.schema import PHASES
+from harness.results.fields import COLUMNS, FIELD, together
 from harness.results.ratios import Ratio
-from harness.results.rows import AT_LEAST, MEASURED, NOTHING, Row, Time
+from harness.results.rows import Row, Time
 from variants.contract import GREATEST_BYTES
 
 NOT_MEASURED, SAMPLED, UNPROVED_MARK, DESIGN_MARK = "-", "~", "?", "*"
@@ -80,12 +88,12 @@ def outcome_text(row: Row, text: str | None) -> str:
 def time_text(time: Time, number_text: Callable[[float], str] = ratio_text) -> str:
     """A time, or the limit that it exceeded, as it was set; empty if there is none.
 
-    >>> time_text(Time("measured", 2.0)), time_text(Time("at least", 3600.0))
-    ('2.00 s', '> 3,600 s')
+    >>> time_text(Time(2.0)), time_text(Time(3600.0, is_limit=True)), time_text(Time())
+    ('2.00 s', '> 3,600 s', '')
     """
-    if time.form == NOTHING or time.number is None:
+    if time.number is None:
         return ""
-    if time.form == AT_LEAST:
+    if time.is_limit:
         return f"> {number_tick(time.number)} s"
     return seconds_text(time.number, number_text)
 
@@ -128,42 +136,36 @@ def bytes_tick(size: float) -> str:
 
 
 class Value(NamedTuple):
-    """What a chart shows of each row, the title of its axis, and the text at a tick."""
+    """What a chart shows of each row, as a time whatever it is: the title of its axis, and the text
+    at a tick.
+    """
 
     name: str
     axis: str
     title: str
     tick: Callable[[float], str]
-
-    def of(self, row: Row) -> Time:
-        """The row's time, or its peak of memory in the form of one."""
-        if self is TOTAL:
-            return row.time
-        return Time(MEASURED, row.peak_rss_bytes) if row.peak_rss_bytes else Time()
+    of: Callable[[Row], Time]
 
 
-TOTAL = Value("total", "time", "Time", time_tick)
-MEMORY = Value("memory", "peak memory", "Peak memory", bytes_tick)
+TOTAL = Value("total", "time", "Time", time_tick, lambda row: row.time)
+MEMORY = Value(
+    "memory", "peak memory", "Peak memory", bytes_tick, lambda row: Time(row.peak_rss_bytes)
+)
 VALUES = {value.name: value for value in (TOTAL, MEMORY)}
 
 
-def times_text(
-    ratio: Ratio | None,
-    sign: str = "× ",
-    interval: bool = True,
-    number_text: Callable[[float], str] = ratio_text,
-) -> str:
-    """A ratio with its sign and its interval, or that of a limit; empty if there is none.
+def times_text(ratio: Ratio | None, sign: str = "× ", *, brief: bool = False) -> str:
+    """A ratio with its sign and, unless it is to be brief, its interval, or that of a limit; empty
+    if there is none.
 
-    >>> times_text(Ratio(180)), times_text(Ratio(400, AT_LEAST)), times_text(Ratio(1.5, "", 1.4, 1.61), "")
+    >>> times_text(Ratio(180)), times_text(Ratio(400, is_limit=True)), times_text(Ratio(1.5, low=1.4, high=1.61), "")
     ('× 180', '> 400', '1.50 (1.40 to 1.61)')
     """
     if ratio is None:
         return ""
-    if ratio.form == AT_LEAST:
-        return f"> {number_text(ratio.number)}"
-    text = sign + number_text(ratio.number)
-    if ratio.low is None or ratio.high is None or not interval:
+    number = digits_text(ratio.number) if brief else ratio_text(ratio.number)
+    text = f"> {number}" if ratio.is_limit else sign + number
+    if ratio.low is None or ratio.high is None or brief:
         return text
     return f"{text} ({ratio_text(ratio.low)} to {ratio_text(ratio.high)})"
 
@@ -222,3 +224,160 @@ def join_names(names: Sequence[str]) -> str:
     """
     rest = len(names) - MOST_NAMED
     return "; ".join([*names[:MOST_NAMED], f"and {rest} more"] if rest > 1 else names)
+
+
+# Names and captions
+
+# only between namesakes: the proof names the rule of ties, and every table the words
+MINOR = (FIELD["tie_break"].title, FIELD["counting"].title)
+
+
+def names_of(rows: Sequence[Row]) -> list[str]:
+    """Each row's variant, with the parameters that distinguish it from most rows of that name, such
+    as `heap(push=grown)`.
+    """
+    numbers = Counter[Any]()
+    for name, *params in {row.configured for row in rows}:
+        numbers.update([name, *((name, item) for item in params)])
+
+    names = []
+    for row in rows:
+        odd = []
+        for item in row.params.items():
+            if numbers[row.name, item] <= numbers[row.name] / 2:
+                odd.append("=".join(item))
+        names.append(f"{row.name}({', '.join(odd)})" if odd else row.name)
+    return names
+
+
+def differing_columns(rows: Sequence[Row]) -> dict[str, Column]:
+    """A column for each field in which the rows differ, by its title."""
+    columns = {}
+    for field in COLUMNS:
+        is_corpus = field.name == "data"
+        texts = _corpus_names(rows) if is_corpus else [row.texts[field.name] for row in rows]
+        if len({*texts} - {None}) > 1:
+            cells = [text or NOT_MEASURED for text in texts]
+            columns[field.title] = Column(field.title, cells, field.figure)
+    return columns
+
+
+def labels_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[str]:
+    """Each row's name, with the fields that distinguish it from other rows of that name, but those
+    `without`.
+    """
+    labels, columns = names_of(rows), differing_columns(rows)
+    for name in without:
+        columns.pop(FIELD[name].title, None)
+
+    for indices in together([(name, index) for index, name in enumerate(labels)]).values():
+        names = [labels[index] for index in indices]
+        for column in columns.values():
+            finer = []
+            for name, index in zip(names, indices, strict=True):
+                cell = column.cells[index]
+                finer.append(name if cell == NOT_MEASURED else f"{name}, {column.heading} {cell}")
+            # a field that distinguishes no more than those before it is left out
+            if len({*finer}) > len({*names}):
+                names = finer
+
+        for index, name in zip(indices, names, strict=True):
+            labels[index] = name
+    return labels
+
+
+def labelled(rows: Sequence[Row]) -> list[tuple[Row, str]]:
+    return list(zip(rows, labels_of(rows), strict=True))
+
+
+def titles_of(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[str]:
+    """The titles of the columns that are worth showing."""
+    names = names_of(rows)
+    titles = []
+    for title, column in columns.items():
+        distinguishes_namesakes = len({*zip(names, column.cells, strict=True)}) > len({*names})
+        if title not in MINOR or distinguishes_namesakes:
+            titles.append(title)
+    return titles
+
+
+def caption_of(rows: Sequence[Row], among: Sequence[Row] = (), panels: int = 1) -> list[str]:
+    """The corpus with the vocabulary, then what is not the default, the machine and the day.
+
+    `among` are all rows of the command: a default is named if another table has another value. Of
+    several panels, which have titles of their own, the last line alone.
+    """
+    phrases = {}
+    for field in COLUMNS[1:]:  # without the corpus
+        records = {row.texts[field.name]: row.record for row in reversed(rows)}
+        records.pop(None, None)
+        if len(records) == 1:
+            (record,) = records.values()
+            everywhere = {row.texts[field.name] for row in among} - {None}
+            if len(everywhere) > 1 or not field.is_default(record):
+                phrases[field.name] = field.phrase(record)
+    vocabulary = phrases.pop("vocab_size", "")
+    if vocabulary:
+        vocabulary += _merge_counts(rows)
+    days = sorted(row.record.measurement.started[:10] for row in rows)
+    period = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
+
+    corpora, others = _corpora_lines(rows), [*phrases.values(), period]
+    if len(corpora) == 1:
+        lines = [_joined(*corpora, vocabulary), _joined(*others)]
+    else:
+        lines = [*corpora, _joined(vocabulary, *others)]
+    lines = list(filter(None, lines))
+    return lines if panels == 1 else lines[-1:]
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
+
+
+def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
+    """Each row's corpus; if several have one name also its size, or its digest if their sizes do
+    not differ.
+    """
+    sizes: dict[Any, dict[Any, str]] = {}
+    for row in rows:
+        corpus = row.corpus
+        size = bytes_text(corpus.bytes or 0)
+        sizes.setdefault(corpus.name, {})[corpus.sha256] = size
+
+    names: list[str | None] = []
+    for row in rows:
+        name, digest = row.corpus.name, row.corpus.sha256
+        namesakes = sizes[name]
+        if name is not None and len(namesakes) > 1:
+            size = namesakes[digest]
+            size_is_unique = list(namesakes.values()).count(size) == 1
+            name += f" {size if size_is_unique else str(digest)[:8]}"
+        names.append(name)
+    return names
+
+
+def _corpora_lines(rows: Sequence[Row]) -> list[str]:
+    """A line for each corpus, with the facts on which its rows agree: its words depend on the
+    pattern as well.
+    """
+    recorded = [row for row in rows if row.corpus.sha256]
+    corpora = together(zip(_corpus_names(recorded), recorded, strict=True))
+
+    lines = []
+    for name, corpus_rows in corpora.items():
+        facts = []
+        for fact in ("bytes", "words"):
+            numbers: set[Any] = {getattr(row.corpus, fact) for row in corpus_rows} - {None}
+            if len(numbers) == 1:
+                facts.append(counted_text(numbers.pop(), fact.removesuffix("s")))
+        lines.append(f"{name}: {', '.join(facts)}")
+    return lines
+
+
+def _merge_counts(rows: Sequence[Row]) -> str:
+    """Return how many merges all rows learned, or were to learn; empty if they differ."""
+    learned = {row.merges for row in rows} - {None}
+    numbers = learned or {row.requested_merges for row in rows} - {None}
+    merges = numbers.pop() if len(numbers) == 1 else None
+    return "" if merges is None else f" ({count_text(merges)} merges)"

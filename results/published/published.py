@@ -29,7 +29,7 @@ from harness.records.file import Record
 from harness.records.schema import PHASES
 from harness.results.notes import notes
 from harness.results.ratios import Against, Ratio
-from harness.results.rows import AT_LEAST, Row, rows
+from harness.results.rows import Row, rows
 from harness.results.selection import records_of
 from harness.results.writing import figure_text, marked, time_text, times_text
 from variants.contract import COUNTING_PHASES
@@ -277,7 +277,7 @@ def pairs(slow: Sequence[Row], fast: Sequence[Row]) -> Iterator[tuple[Row, Row]]
     for one in slow:
         for other in fast:
             is_task = one.question == other.question and one.values["host"] == other.values["host"]
-            if is_task and other.confirmed and (one.confirmed or one.time.form == AT_LEAST):
+            if is_task and other.confirmed and (one.confirmed or one.time.is_limit):
                 yield one, other
 
 
@@ -289,7 +289,7 @@ def verdict(ratio: Ratio, pair: tuple[Row, Row], claim: Entry) -> str:
     low, high = ratio.low, ratio.high
     if claim.get("here", claim["quantity"]) not in TIMED:
         low = high = ratio.number
-    elif ratio.form == AT_LEAST and len(pair[1].samples) >= FEWEST_BLOCKS:
+    elif ratio.is_limit and len(pair[1].samples) >= FEWEST_BLOCKS:
         low = (pair[0].wall_limit or 0) / max(sample.seconds for sample in pair[1].samples)
         return HELD if low >= factor else CLOSE
 
@@ -409,7 +409,7 @@ def ours_on(row: Row | None, figures: Entry) -> str:
 
 def ours_of(row: Row, quantity: str) -> str:
     """Return a row's figure; a limit that stopped it bounds its merging."""
-    if quantity == "merge" and row.time.form == AT_LEAST:
+    if quantity == "merge" and row.time.is_limit:
         return time_text(row.time)
     return marked(row, figure_text(row, quantity))
 

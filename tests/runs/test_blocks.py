@@ -34,7 +34,7 @@ from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.measure.process import WorkerLimits, measure
 from harness.records.file import Record, read_records
 from harness.records.schema import BY_ITSELF
-from harness.results.rows import AT_LEAST, Time, rows
+from harness.results.rows import Time, rows
 from harness.runs import blocks, run
 from harness.runs.cells import Plan, TrainCell, make_tasks
 from harness.runs.jobs import train_job
@@ -75,7 +75,7 @@ def test_stopped_trainer_runs_once_and_has_no_time(
     assert (record.status, record.cell.counting) == ("timeout", counting)
     assert record.sample is None
     (row,) = rows([record])
-    assert (row.total, row.time) == (None, Time(AT_LEAST, limits.wall_seconds))
+    assert (row.total, row.time) == (None, Time(limits.wall_seconds, is_limit=True))
 
 
 def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_counter_over_the_limit_is_not_run_again_and_nothing_is_trained(tmp_pa
     assert found == [("count", "timeout", True), ("train", "timeout", False)]
     failed = f"counting text.txt ({name}) failed: over limits.wall=0.3 s; raise that,"
     assert records[1]["reason"].startswith(failed)
-    assert rows(records)[0].time == Time(AT_LEAST, BRIEF.wall_seconds)
+    assert rows(records)[0].time == Time(BRIEF.wall_seconds, is_limit=True)
 
 
 def test_words_of_an_outside_counter_are_checked_once_for_each_corpus(
