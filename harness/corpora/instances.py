@@ -29,7 +29,7 @@ FEWEST_PIECES = 100
 """Fewer documents are not shuffled, but their lines; fewer lines neither."""
 
 
-class Text(NamedTuple):
+class SourceText(NamedTuple):
     """A text to draw from; an instance of it has at most `size` bytes."""
 
     file: CorpusFile
@@ -57,7 +57,7 @@ def draw_instances(
 
 def text_to_draw_from(
     whole: CorpusFile, special_tokens: Sequence[str], limit: int | str | None
-) -> Text:
+) -> SourceText:
     """A file to draw from: half of it, so that instances differ, or `limit` bytes if that is less.
     Raises Refusal if it is too short.
     """
@@ -73,7 +73,7 @@ def text_to_draw_from(
     if len(bounds) <= FEWEST_PIECES:
         ends.append(b"\n")
         bounds = bounds_of(content, ends)
-    return Text(whole, content, size, ends, bounds)
+    return SourceText(whole, content, size, ends, bounds)
 
 
 def bounds_of(content: mmap.mmap | bytes, ends: Sequence[bytes]) -> NDArray[np.int64]:
@@ -81,7 +81,7 @@ def bounds_of(content: mmap.mmap | bytes, ends: Sequence[bytes]) -> NDArray[np.i
     return np.unique(np.fromiter(chain([0, len(content)], stops), dtype=np.int64))
 
 
-def instance(text: Text, index: int, seed: int) -> CorpusFile:
+def instance(text: SourceText, index: int, seed: int) -> CorpusFile:
     """A slice of the text, or in turn a shuffle of its pieces if there are enough."""
     whole = text.file
     digest = hashlib.sha256(f"{whole.name}\n{seed}\n{index}".encode()).digest()
@@ -99,7 +99,7 @@ def instance(text: Text, index: int, seed: int) -> CorpusFile:
     )
 
 
-def slice_of(text: Text, random: RandomState, _: str) -> CorpusFile:
+def slice_of(text: SourceText, random: RandomState, _: str) -> CorpusFile:
     """A part of the text that starts and ends with a document or a line, if one is near."""
     content, size = text.content, text.size
     start = random.randint(len(content) - size + 1)
@@ -108,13 +108,13 @@ def slice_of(text: Text, random: RandomState, _: str) -> CorpusFile:
     return excerpt(text.file, content, start, stop)
 
 
-def shuffle_of(text: Text, random: RandomState, name: str) -> CorpusFile:
+def shuffle_of(text: SourceText, random: RandomState, name: str) -> CorpusFile:
     """Some of the text's documents, or lines, in random order."""
     how = [name, text.size, repr(text.ends)]
     return made_of(text.file, how, shuffled(text, random), parts=(Part(0, name),))
 
 
-def shuffled(text: Text, random: RandomState) -> Iterator[bytes]:
+def shuffled(text: SourceText, random: RandomState) -> Iterator[bytes]:
     """At least one piece of the text, and no more than its size allows."""
     size = 0
     for index in random.permutation(len(text.bounds) - 1):
