@@ -1,5 +1,5 @@
-"""How many random examples a test looks at: a share of what is thorough, so that everybody's run
-stays short.
+"""How many random examples, or seeds of our own, a test looks at: a share of what is thorough, so that
+everybody's run stays short.
 
 `--hypothesis-profile` says which share (tests/conftest.py registers the profiles): `quick` is what
 everybody runs, `thorough` what .ci/run adds, `explore` what a scheduled workflow does, with new
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
 THOROUGH = 100
@@ -35,3 +36,19 @@ def examples(number: int, **others: Any) -> settings:
     assert settings.default is not None
     share = number * settings.default.max_examples // THOROUGH
     return settings(max_examples=max(share, min(number, LEAST)), **others)
+
+
+def seeds(number: int, fast: int = 1) -> list[Any]:
+    """Seeds for a test for which `number` are thorough. The first are run always, the others with the
+    slow tests; `explore` takes twenty times as many, from EXPLORE_SEED on.
+    """
+    assert settings.default is not None
+    first = int(os.environ.get("EXPLORE_SEED", "0"))
+    share = max(number * settings.default.max_examples // THOROUGH, number)
+    parameters = []
+    for seed in range(first, first + share):
+        marks = [pytest.mark.hypothesis]
+        if seed >= first + fast:
+            marks.append(pytest.mark.slow)
+        parameters.append(pytest.param(seed, marks=marks))
+    return parameters

@@ -18,6 +18,7 @@ import pandas
 import pyarrow
 import pytest
 import regex
+from exploring import seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned, of_merges
@@ -214,9 +215,7 @@ def some_of(choices: dict[str, list[Any]], chance: random.Random) -> dict[str, A
     }
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= 24)) for seed in range(210)]
-)
+@pytest.mark.parametrize("seed", seeds(70, fast=24))
 def test_transformers_trains_the_same_files(tmp_path: Path, seed: int) -> None:
     pytest.importorskip("tokenizers.trainers")
     transformers = pytest.importorskip("transformers")

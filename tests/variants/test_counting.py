@@ -25,9 +25,10 @@ from typing import Any
 import psutil
 import pytest
 import regex
+from exploring import seeds
 from rows import rows_beside
 from scanned_texts import counted, random_content
-from workbench import CHECKOUT, corpus_of, first_fast, ran, wait_until
+from workbench import CHECKOUT, corpus_of, ran, wait_until
 
 from harness.proof.cases import words_from
 from variants.contract import (
@@ -87,7 +88,7 @@ def by_bytes(found: tuple[list[tuple[bytes, int]], dict[str, int]] | int) -> Any
     return sorted(words), {**tallies, "runs_spilled": 0}
 
 
-@pytest.mark.parametrize("block", first_fast(range(20)))
+@pytest.mark.parametrize("block", seeds(8))
 def test_counters_are_the_definition_in_any_parts(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

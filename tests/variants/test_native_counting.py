@@ -1,8 +1,7 @@
 """The compiled counter gives the definition's words, on every path, at every width, wherever a
 buffer ends.
 
-The slow tests fuzz for longer (`NATIVE_FUZZ_BYTES` and `NATIVE_FUZZ_SEED` say how long and from
-where) and run the scanner under the compiler's sanitizers.
+The slow tests fuzz for longer and run the scanner under the compiler's sanitizers.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from exploring import seeds
 from rows import rows_beside
 from sanitizers import compiled
 from workbench import corpus_of, ran
@@ -43,6 +43,8 @@ from scanned_texts import (  # noqa: E402 - it needs the compiled scanner
 )
 
 END = ("<|e|>",)
+BYTES_OF_A_BLOCK = 120_000
+"""That are counted of random texts with one seed."""
 
 
 @pytest.fixture(scope="module")
@@ -50,19 +52,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("native") / "corpus.txt"
 
 
-FUZZ_SEED = int(os.environ.get("NATIVE_FUZZ_SEED", "1000000"))
-FUZZ_BYTES = int(os.environ.get("NATIVE_FUZZ_BYTES", "20000000"))
-
-
-@pytest.mark.parametrize(
-    ("seed", "size"), [(0, 120_000), pytest.param(FUZZ_SEED, FUZZ_BYTES, marks=pytest.mark.slow)]
-)
-def test_random_texts_are_counted_as_the_definition_counts_them(
-    file: Path, seed: int, size: int
-) -> None:
+@pytest.mark.parametrize("block", seeds(50))
+def test_random_texts_are_counted_as_the_definition_counts_them(file: Path, block: int) -> None:
     """Every compiled pattern, whole, in small buffers and in several ranges."""
-    while size > 0:
-        chance = random.Random(seed)
+    chance, left = random.Random(block), BYTES_OF_A_BLOCK
+    while left > 0:
         content, special_tokens = random_content(chance)
         errors = chance.choice(("strict", "strict", "strict", "replace"))
         small = {"buffer": chance.choice((8, 16, 64, 65, 100, 300))}
@@ -71,8 +65,7 @@ def test_random_texts_are_counted_as_the_definition_counts_them(
             how = {"errors": errors, "instructions": chance.choice(PATHS)}
             for way in ({}, small, ranges):
                 expect_definition(file, content, special_tokens, pattern, **how, **way)
-        seed += 1
-        size -= len(content) * len(COMPILED) * 3
+        left -= len(content) * len(COMPILED) * 3
 
 
 ACROSS = ["'ll", "'s", "'re'", " '", "  x", "\u3000\u3000x", "\u00a0x", " \u2028"]
