@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from planted_faults import FAULTS, LEAST_CAUGHT, Fault, caught_by, place_of, plant
+from planted_faults import FAULTS, Fault, caught_by, place_of, plant
 from rows import write_files
 from workbench import CHECKOUT
 
@@ -27,7 +27,6 @@ def test_every_fault_can_be_planted_and_every_room_has_one() -> None:
     assert rooms >= {path.parent.name for path in CHECKOUT.glob("harness/*/__init__.py")}
     assert compiled >= 4
     assert len(set(FAULTS)) >= 29
-    assert LEAST_CAUGHT >= 23
 
 
 @pytest.mark.slow
@@ -45,10 +44,9 @@ def test_a_fault_is_caught_by_the_test_that_fails_only_with_it(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(3))
 @pytest.mark.parametrize("kind", [".py", ".hpp"])
-def test_a_fault_drawn_by_the_date_is_caught(kind: str, number: int) -> None:
-    """All of them take half an hour: python tests/support/planted_faults.py."""
+def test_a_fault_drawn_by_the_date_is_caught(kind: str) -> None:
+    """All of them take half an hour, once a week: python tests/support/planted_faults.py."""
     of_kind = [fault for fault in FAULTS if place_of(fault, CHECKOUT).suffix == kind]
-    drawn = random.Random(datetime.now(UTC).toordinal()).sample(of_kind, 3)
-    assert None not in plant(drawn[number : number + 1]).values()
+    drawn = random.Random(datetime.now(UTC).toordinal()).choice(of_kind)
+    assert plant([drawn])[drawn] is not None

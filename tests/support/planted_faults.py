@@ -26,7 +26,6 @@ from typing import NamedTuple
 import tomllib
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LEAST_CAUGHT = 23
 FAILED = re.compile(r"^FAILED (.*?)(?: - .*)?$", re.MULTILINE)
 NOT_COPIED = ".git .venv build dist site local __pycache__ .*_cache .hypothesis *.egg-info"
 PLACES = ("harness/**/*.py", "harness/**/*.hpp", "variants/native/*.hpp")
@@ -75,16 +74,11 @@ def ended(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
 
 
-def write(path: Path, source: str, checkout: Path) -> None:
-    """Write a module with a new time, so that Python does not use what it compiled before, and
-    build what includes a header.
-    """
+def write(path: Path, content: bytes) -> None:
+    """Write a file with a new time, so that Python does not use what it compiled before."""
     later = max(path.stat().st_mtime, time.time()) + 2
-    path.write_text(source)
+    path.write_bytes(content)
     os.utime(path, (later, later))
-    if path.suffix != ".py":
-        build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-        subprocess.run(build, cwd=checkout, check=True, capture_output=True)
 
 
 def caught_by(fault: Fault, checkout: Path) -> str | None:
@@ -93,13 +87,15 @@ def caught_by(fault: Fault, checkout: Path) -> str | None:
 
     Raises RuntimeError if the tests fail without it as well, or cannot be run.
     """
-    path = place_of(fault, checkout)
-    right = path.read_text()
-    write(path, right.replace(fault.right, fault.wrong), checkout)
-    try:
-        ran = ended(checkout, fault.tests)
-    finally:
-        write(path, right, checkout)
+    place = place_of(fault, checkout)
+    kept = {path: path.read_bytes() for path in [place, *checkout.rglob("*.so")]}
+    write(place, place.read_text().replace(fault.right, fault.wrong).encode())
+    if place.suffix != ".py":
+        build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+        subprocess.run(build, cwd=checkout, check=True, capture_output=True)
+    ran = ended(checkout, fault.tests)
+    for path, content in kept.items():
+        write(path, content)
     if ran.returncode == 0:
         return None
 
@@ -131,13 +127,9 @@ def plant(faults: Iterable[Fault]) -> dict[Fault, str | None]:
 
 def main(arguments: Sequence[str]) -> int:
     chosen = [FAULTS[int(number) - 1] for number in arguments] or FAULTS
-    for fault in FAULTS:
-        place_of(fault, REPOSITORY)
-
     tests = list(plant(chosen).values())
-    missed = tests.count(None)
-    print(f"{len(tests) - missed} of {len(tests)} faults are caught")  # noqa: T201
-    return 0 if missed <= len(FAULTS) - LEAST_CAUGHT else 1
+    print(f"{len(tests) - tests.count(None)} of {len(tests)} faults are caught")  # noqa: T201
+    return int(None in tests)
 
 
 if __name__ == "__main__":
