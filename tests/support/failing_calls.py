@@ -1,22 +1,22 @@
-"""Each system call of a command fails once, or from then on: what the command says and leaves.
+"""System calls of a command fail, once or from then on: what the command says and leaves.
 
-    LD_PRELOAD=failing_calls.so python tests/support/failing_calls.py COMMAND KIND [EVERY]
+    LD_PRELOAD=failing_calls.so python tests/support/failing_calls.py COMMAND KIND MOST
 
-The n-th call of a kind fails, for each n until the command ends undisturbed, or every so many. A
-case is a fork, so nothing is imported again. Prints a line of JSON: how the cases ended, and what
-is wrong with them.
+The n-th call of a kind fails: the first, and at most so many others, the last among them. A case
+is a fork, so nothing is imported again. Prints what is wrong as a JSON list.
 """
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import ctypes
 import errno
 import hashlib
+import importlib
 import io
+import itertools
 import json
-import mmap
+import math
 import os
 import shutil
 import sys
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gating import CARD, make_repository
+from gating import CARD, new_repository
 from local_server import serving
 
 from harness.__main__ import main
@@ -46,8 +46,17 @@ KINDS = {
 }
 """The kinds of call, and how each fails; what is short is no failure."""
 RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
+IMPORTED = (
+    "harness.corpora.__main__",
+    "harness.gate.__main__",
+    "harness.replay",
+    "harness.runs.run",
+)
+"""What commands import late, so each fork would."""
 SERVED = b"low low lower newest" * 5000
-LONGEST, GONE = 2000, "what was there cannot be read"
+GONE, LEFT = "what was there cannot be read", "left: "
+EXCUSED = {"rename": GONE, "unlink": LEFT}
+"""What may be wrong if all calls of a kind fail from then on: nothing can be put back, nor removed."""
 
 
 class Command(NamedTuple):
@@ -61,8 +70,6 @@ class Command(NamedTuple):
     """A command that is run first."""
     in_parts: bool = False
     """Whether a reader finds a set, of which a part is kept when the command ends early."""
-    takes: int = 1
-    """How long it takes beside the others: a sample of its calls is smaller by this."""
     repository: bool = False
     """Whether the folder is a repository, with a trainer that was changed since."""
 
@@ -93,13 +100,11 @@ COMMANDS = {
         "variants=naive,heap,flat data.path=text.txt vocab_size=262 results=out concurrent=true",
         recorded,
         in_parts=True,
-        takes=20,
     ),
     "gate": Command(
         f"gate mine:train --against main~0 --tiers identity --output out --card {CARD}",
         judged,
         in_parts=True,
-        takes=40,
         repository=True,
     ),
     "fetch": Command(
@@ -139,10 +144,15 @@ COMMANDS = {
 }
 
 
-def prepare(folder: Path, address: str) -> None:
-    """Write what the commands read."""
+def enter(folder: Path) -> None:
+    """Make a folder the current one, with a cache and a folder for temporary files of its own."""
     os.environ.update(BPE_HARNESS_CACHE=str(folder / "cache"), TMPDIR=str(folder / "tmp"))
     tempfile.tempdir = None
+    os.chdir(folder)
+
+
+def prepare(folder: Path, address: str) -> None:
+    """Write what the commands read."""
     for name in ("cache", "tmp", "beside"):
         (folder / name).mkdir()
     (folder / "beside" / "README").write_text("mine")
@@ -157,7 +167,7 @@ def prepare(folder: Path, address: str) -> None:
     (folder / "beside" / "data" / "served.yaml").write_text(json.dumps(card))
     for name, source in {"one.jsonl": "repeats.jsonl", "two.jsonl": "sweep.jsonl"}.items():
         shutil.copy(RECORDS / source, folder / name)
-    os.chdir(folder)
+    enter(folder)
     train(Path("text.txt"), 262).save("saved")
 
 
@@ -204,55 +214,42 @@ def found(read: Callable[[], Any]) -> Any:
         return None
 
 
-def cases(command: Command, kind: str, every: int) -> Iterator[tuple[str, list[str]]]:
-    """How each case ended, and what is wrong with it."""
+def wrong_ends(command: Command, kind: str, most: int) -> Iterator[str]:
+    """What is wrong with the ends of a command, each time that a call of the kind fails."""
     with serving(SERVED) as server, tempfile.TemporaryDirectory(dir="/tmp") as top:
-        plain, work = Path(top, "plain"), Path(top, "work")
+        plain, work, counter = (Path(top, name) for name in ("plain", "work", "count"))
         plain.mkdir()
         prepare(plain, server.address)
         if command.repository:
-            make_repository(plain)
-            (plain / "mine.py").write_text("from variants.heap import train as train\n")
+            new_repository(plain)
+            Path("mine.py").write_text("from variants.heap import train as train\n")
         if command.before:
             assert call(command.before).code == 0
         old = found(command.read)
-        counter = Path(top, "count")
-        counter.write_bytes(bytes(8))
         os.environ["FAILING_COUNT"] = str(counter)
-        with counter.open("r+b") as file:
-            made = mmap.mmap(file.fileno(), 8)
 
-        def start() -> None:
+        def ended(nth: int = 0, number: int = 0, onwards: int = 0) -> tuple[Outcome, int]:
+            """How the command ends in a new folder, and how many calls of the kind it makes."""
             os.chdir(top)
             shutil.rmtree(work, ignore_errors=True)
             shutil.copytree(plain, work)
-            os.environ.update(BPE_HARNESS_CACHE=str(work / "cache"), TMPDIR=str(work / "tmp"))
-            tempfile.tempdir = None
-            made[:] = bytes(8)
-            os.chdir(work)
+            enter(work)
+            counter.write_bytes(bytes(8))
+            outcome = call(command.line, f"{kind} {nth} {number} {onwards} {work}")
+            return outcome, int.from_bytes(counter.read_bytes(), sys.byteorder)
 
-        start()
-        assert call(command.line).code == 0
+        undisturbed, calls = ended()
+        assert undisturbed.code == 0
         new = found(command.read)
-        step = every if every == 1 else every * command.takes
-        for how in KINDS[kind]:
-            number = 0 if how == "short" else getattr(errno, how)
-            # Python tries an interrupted call again for ever
-            for onwards in (0,) if how == "EINTR" else (0, 1):
-                for nth in range(1, LONGEST, step):
-                    start()
-                    failing = f"{kind} {nth} {number} {onwards} {work}"
-                    outcome = call(command.line, failing)
-                    if int.from_bytes(made[:], sys.byteorder) < nth:
-                        break
-                    wrong = list(complaints(command, outcome, old, new))
-                    if kind == "rename" and onwards:  # then nothing can be put back either
-                        wrong = [text for text in wrong if not text.startswith(GONE)]
-                    if kind == "unlink" and onwards:  # nor removed
-                        wrong = [text for text in wrong if not text.startswith("left: ")]
-                    label = "ended well" if outcome.code == 0 else "refused"
-                    where = f"{kind} {nth} {how}{' and on' if onwards else ''}"
-                    yield label, [f"{where}: {text}" for text in wrong]
+        step = math.ceil(calls / most) or 1
+        chosen = sorted({1, *range(calls, 0, -step)})
+        for how, onwards, nth in itertools.product(KINDS[kind], (0, 1), chosen):
+            if how == "EINTR" and onwards:  # Python tries an interrupted call again for ever
+                continue
+            outcome, _ = ended(nth, getattr(errno, how, 0), onwards)
+            for text in complaints(command, outcome, old, new):
+                if not (onwards and text.startswith(EXCUSED.get(kind, "nothing"))):
+                    yield f"{kind} {nth} {how}{' and on' if onwards else ''}: {text}"
         os.chdir("/")
 
 
@@ -278,20 +275,13 @@ def complaints(command: Command, outcome: Outcome, old: Any, new: Any) -> Iterat
         yield f"the same again ends with {again.code}: {again.err[-300:]} after {err[-300:]}"
     left = [str(path) for path in Path().rglob(".bpe-harness*")]
     if left and not is_there and not any(part.startswith("cache") for part in left):
-        yield f"left: {left}"
-
-
-def run(name: str, kind: str, every: int = 1) -> dict[str, Any]:
-    ended: collections.Counter[str] = collections.Counter()
-    wrong: list[str] = []
-    for label, texts in cases(COMMANDS[name], kind, every):
-        ended["wrong" if texts else label] += 1
-        wrong += texts
-    return {"command": name, "kind": kind, "ended": ended, "wrong": wrong}
+        yield f"{LEFT}{left}"
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:]
+    for module in IMPORTED:
+        importlib.import_module(module)
+    name, kind, most = sys.argv[1:]
     with contextlib.redirect_stdout(sys.stderr):
-        result = run(chosen[0], chosen[1], int(chosen[2]) if len(chosen) > 2 else 1)
-    sys.stdout.write(json.dumps(result) + "\n")
+        wrong = list(wrong_ends(COMMANDS[name], kind, int(most)))
+    sys.stdout.write(json.dumps(wrong) + "\n")

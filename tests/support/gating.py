@@ -34,13 +34,8 @@ def commit_all(folder: Path, message: str = "a change") -> str:
 
 
 def new_repository(folder: Path) -> Path:
-    """A folder that is a repository with one commit on main, and a trainer in it."""
-    folder.mkdir()
-    return make_repository(folder)
-
-
-def make_repository(folder: Path) -> Path:
-    """Make a folder a repository with all of its files, and a trainer, in one commit on main."""
+    """A folder, which may have files, as a repository: they and a trainer are its first commit, on main."""
+    folder.mkdir(exist_ok=True)
     git(folder, "init", "-q", "-b", "main")
     (folder / "mine.py").write_text("from variants.heap import train\n")
     commit_all(folder, "first")
