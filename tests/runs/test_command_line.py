@@ -16,7 +16,7 @@ from exploring import examples
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from rows import rows_beside
-from workbench import cases_beside, cells, first_fast
+from workbench import cells, first_fast
 
 from harness import __main__
 from harness.common import registry
@@ -91,17 +91,15 @@ def test_any_text_reaches_the_configuration_unchanged(text: str) -> None:
     assert config.data.name == "file"
 
 
-@pytest.mark.parametrize(("arguments", "message"), cases_beside(__file__, "refused.txt"))
-def test_invalid_arguments_are_refused_in_one_sentence(
-    arguments: str, message: str, book: str
-) -> None:
-    overrides = shlex.split(arguments)
+@pytest.mark.parametrize("row", rows_beside(__file__, "refused.toml"))
+def test_invalid_arguments_are_refused_in_one_sentence(row: dict[str, str], book: str) -> None:
+    overrides = shlex.split(row["title"])
     if not any(override.startswith("data") for override in overrides):
         overrides.append(book)
     with pytest.raises(Refusal) as refused:
         planned(overrides)
     assert refused.value.exit_code == USAGE
-    assert message in str(refused.value)
+    assert row["message"] in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -180,11 +178,9 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
     assert len({key(), *map(key, different)}) == 1 + len(different)
 
 
-@pytest.mark.parametrize(("override", "recorded"), cases_beside(__file__, "redacted.txt"))
-def test_an_override_is_recorded_without_the_folders_of_a_path(
-    override: str, recorded: str
-) -> None:
-    assert redacted_override(override) == recorded
+@pytest.mark.parametrize("row", rows_beside(__file__, "redacted.toml"))
+def test_an_override_is_recorded_without_the_folders_of_a_path(row: dict[str, str]) -> None:
+    assert redacted_override(row["title"]) == row["recorded"]
 
 
 def test_memory_is_limited_by_what_is_free_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

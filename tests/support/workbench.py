@@ -74,13 +74,6 @@ def ran(
     return subprocess.run([sys.executable, *command], cwd=folder, env=environment, **options)
 
 
-def cases_beside(test: str, name: str) -> list[tuple[str, str]]:
-    """The pairs of lines of a file beside a test: a command, and below it what is expected."""
-    lines = Path(test).with_name(name).read_text(encoding="utf-8").splitlines()
-    pairs = zip(lines, lines[1:])
-    return [(line, below.strip()) for line, below in pairs if not line.startswith(" ")]
-
-
 def corpus_of(folder: Path, text: str | bytes, *how: Any, **named: Any) -> Corpus:
     """The corpus of a file with this text."""
     return Corpus(str(written(folder, text)), *how, **named)
