@@ -41,23 +41,19 @@ class Fault(NamedTuple):
     tests: str
 
 
-class CannotPlant(Exception):
-    """The text of a fault does not occur exactly once."""
-
-
 LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["fault"]
 FAULTS = [Fault(**fault) for fault in LISTED]
 
 
 def place_of(fault: Fault, checkout: Path) -> Path:
-    """The file that has the text. Raises CannotPlant unless it occurs once."""
+    """The file that has the text. Raises RuntimeError unless it occurs once."""
     found: list[Path] = []
     for place in PLACES:
         for path in sorted(checkout.glob(place)):
             found += [path] * path.read_text().count(fault.right)
     if len(found) != 1:
         times = f"{fault.right!r} occurs {len(found)} times"
-        raise CannotPlant(f"{fault.what}: {times}; update the list")
+        raise RuntimeError(f"{fault.what}: {times}; update the list")
     return found[0]
 
 
