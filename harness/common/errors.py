@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -71,10 +72,32 @@ def reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
+TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+"""The types of msgspec in words."""
+
+
 def wrong_value(error: object) -> tuple[str, str]:
-    """Return what msgspec found wrong, and the key of the value; the key is empty for the whole."""
+    """Return what msgspec found wrong, with types in words, and the key of the value; the key is
+    empty for the whole.
+
+    >>> wrong_value("Expected `int | null`, got `str` - at `$.data.bytes`")
+    ('Expected a whole number or null, got text', 'data.bytes')
+    """
     what, _, path = str(error).partition(" - at `$")
+    what = re.sub(r"(?<=Expected )`.*?`|(?<=, got )`.*?`", _in_words, what)
     return what, path.strip("`.")
+
+
+def _in_words(types: re.Match[str]) -> str:
+    names = types[0].strip("`").split(" | ")
+    return " or ".join(TYPES.get(name, name) for name in names)
 
 
 def extra(module: str, what: str, group: str = "data") -> Any:

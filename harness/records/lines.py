@@ -140,7 +140,7 @@ def decoded_line(text: bytes) -> Line | str:
     """A line, or what is wrong with it, the key first.
 
     >>> decoded_line(b'{"kind": "end", "run": 7}')
-    'run: expected str, got int'
+    'run: expected text, got a whole number'
     """
     try:
         return DECODER.decode(text)
@@ -154,5 +154,5 @@ def complaint_of(error: Exception) -> str:
     what, key = wrong_value(error)
     if key == "schema":
         return f"not of schema {SCHEMA}, which this version reads; use the version of bpe-harness that wrote it"
-    what = what.replace("`", "").replace(" | null", "")
+    what = what.replace("`", "").replace(" or null", "")
     return f"{key}: {what[:1].lower()}{what[1:]}" if key else what
