@@ -145,7 +145,7 @@ def card_files(group: str) -> dict[str, Path]:
     if Folder.path is None:
         return found
 
-    taken = {*found, *presets(), *announced()} if group == "variant" else {*found}
+    taken = {*found, *without_file(group)}
     for name, file in files_in(Folder.path / group).items():
         if re.fullmatch(PLAIN, name) is None:
             raise Refusal(f"{file}: name the file in letters, digits, _ - and dots")
@@ -166,8 +166,12 @@ def files_in(folder: Path) -> dict[str, Path]:
 
 def names(group: str) -> list[str]:
     """Every card of a group, read or not."""
-    others = [*presets(), *announced()] if group == "variant" else []
-    return [*card_files(group), *others]
+    return [*card_files(group), *without_file(group)]
+
+
+def without_file(group: str) -> dict[str, dict[str, Any]]:
+    """The cards of a group that have no file: presets, and what other packages announce."""
+    return {**announced(), **presets()} if group == "variant" else {}
 
 
 def card(group: str, name: str) -> dict[str, Any]:
@@ -175,7 +179,7 @@ def card(group: str, name: str) -> dict[str, Any]:
     if it is invalid.
     """
     file = card_files(group).get(name)
-    content = {**announced(), **presets()}[name] if file is None else checked_card(group, file)
+    content = without_file(group)[name] if file is None else checked_card(group, file)
     if group == "experiment":  # its keys are settings of the command
         return content
     return {**msgspec.to_builtins(msgspec.convert(content, KINDS[group])), **content}
@@ -200,11 +204,9 @@ def checked_card(group: str, file: Path) -> dict[str, Any]:
 
 
 def cards(group: str) -> dict[str, dict[str, Any]]:
-    """The cards of a group by name, as they are written; of `variant` the presets and what other
-    packages announce as well.
-    """
+    """The cards of a group by name, as they are written."""
     found = {name: checked_card(group, file) for name, file in card_files(group).items()}
-    return announced() | found | presets() if group == "variant" else found
+    return without_file(group) | found
 
 
 def patterns() -> dict[str, str | None]:
