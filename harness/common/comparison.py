@@ -77,21 +77,20 @@ class Sample(NamedTuple):
         )
 
     @property
-    def pressed(self) -> bool:
-        return self.pressure is not None and self.pressure > MOST_PRESSURE
+    def is_disturbed(self) -> bool:
+        """Whether its wait for a CPU is unknown, and may be long."""
+        return self.clock != NET and (self.pressure or 0.0) > MOST_PRESSURE
 
     @property
     def kept_waiting(self) -> bool:
         """Whether its seconds may hold a wait for a CPU; one thread that worked nearly all
         the time had its CPU.
         """
-        if self.clock == NET:
-            return False
         worked = (
             self._one_thread
             and (self.cpu_seconds or 0.0) >= (1 - MOST_PRESSURE) * self.wall_seconds
         )
-        return self.pressed and not worked
+        return self.is_disturbed and not worked
 
     @property
     def idle(self) -> float | None:
@@ -175,7 +174,9 @@ def compare(
     clock = clocks.pop() if len(clocks) == 1 else WALL
     name = "cpu_seconds" if clock == CPU else "seconds"
 
-    usable = [pair for pair in pairs if clock == CPU or not any(map(is_disturbed, pair))]
+    usable = [
+        pair for pair in pairs if clock == CPU or not any(sample.is_disturbed for sample in pair)
+    ]
     log_ratios = [
         math.log(getattr(ours, name) / getattr(theirs, name)) for ours, theirs in usable or pairs
     ]
@@ -189,11 +190,6 @@ def compare(
         clock,
         tuple(map(math.exp, log_ratios)),
     )
-
-
-def is_disturbed(sample: Sample) -> bool:
-    """Whether what it waited for a CPU is unknown, and may be much."""
-    return sample.pressed and sample.clock != NET
 
 
 def interval(
