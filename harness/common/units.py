@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-_UNITS = ("kB", "MB", "GB", "TB")
 _TIMES: tuple[tuple[float, float, str], ...] = (
     *((172_800, 86_400, "d"), (7200, 3600, "h"), (999.5, 60, "min")),
     *((0.9995, 1, "s"), (0.9995e-3, 1e-3, "ms"), (0, 1e-6, "µs")),
@@ -46,23 +45,25 @@ def bytes_text(size: int) -> str:
     >>> [bytes_text(size) for size in (512, 1500, 91_234_304, 912_000_000, 999_999_999)]
     ['512 B', '1.50 kB', '91.2 MB', '912 MB', '1.00 GB']
     """
-    if size < 1000:
-        return f"{size} B"
-    scaled, unit = size / 1000, 0
-    # 999.5 would be written as 1000.
-    while scaled >= 999.5 and unit < len(_UNITS) - 1:
-        scaled, unit = scaled / 1000, unit + 1
-    return f"{rate_text(scaled)} {_UNITS[unit]}"
+    return f"{size} B" if size < 1000 else scaled_text(size, ("kB", "MB", "GB", "TB"), 3)
 
 
-def rate_text(number: float) -> str:
-    """A number to three digits, whole if it has more.
+def scaled_text(number: float, units: Sequence[str], digits: int) -> str:
+    """A number of a thousand or more in units that are a thousand of the one before."""
+    number, place = number / 1000, 0
+    while float(f"{number:.{digits}g}") >= 1000 and place < len(units) - 1:
+        number, place = number / 1000, place + 1
+    return f"{rate_text(number, digits)} {units[place]}"
+
+
+def rate_text(number: float, digits: int = 3) -> str:
+    """A number to three digits, or more or fewer; whole if it has more.
 
     >>> [rate_text(rate) for rate in (0.25, 22.31, 485.6, 12345.6)]
     ['0.25', '22.3', '486', '12,346']
     """
-    decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
-    return f"{number:,.{decimals}f}"
+    rounded = float(f"{number:.{digits}g}")
+    return f"{number:,.{max(0, digits - len(str(int(rounded))))}f}"
 
 
 def occasions_text(number: int) -> str:
@@ -127,15 +128,9 @@ def instructions_text(number: int) -> str:
     """A number of instructions to four digits.
 
     >>> [instructions_text(number) for number in (812, 15_021_976, 531_787_678, 999_996_000, 24_500_000_000)]
-    ['812', '15.02 M', '531.8 M', '1,000 M', '24.50 G']
+    ['812', '15.02 M', '531.8 M', '1.000 G', '24.50 G']
     """
-    if number < 10_000:
-        return count_text(number)
-    scale, unit = next(
-        (scale, unit) for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= scale
-    )
-    scaled = number / scale
-    return f"{scaled:,.{2 if scaled < 99.995 else 1 if scaled < 999.95 else 0}f} {unit}"
+    return count_text(number) if number < 10_000 else scaled_text(number, ("k", "M", "G"), 4)
 
 
 def token_text(token: bytes, longest: int | None = None) -> str:
