@@ -8,7 +8,6 @@ are escaped: `::name::`, `##[name]`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -62,10 +61,6 @@ def markdown_text(text: str) -> str:
 def html_text(text: str) -> str:
     """Text between the tags of a page, or in quotes within one."""
     return escape(terminal_text(text))
-
-
-def html_texts(texts: Iterable[str]) -> list[str]:
-    return list(map(html_text, texts))
 
 
 def csv_text(text: str) -> str:

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from harness.common.escape import html_text, html_texts, markdown_text, terminal_text
+from harness.common.escape import html_text, markdown_text, terminal_text
 
 _BETWEEN_COLUMNS = 2
 
@@ -173,17 +173,17 @@ def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:
 
     for sheet in sheets:
         parts += html_table(sheet)
-        if sheet.notes:
-            parts += ["<ul>", *(f"<li>{note}</li>" for note in html_texts(sheet.notes)), "</ul>"]
     return "\n".join([*parts, "</section>\n"])
 
 
 def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = ()) -> list[str]:
-    """The table with its caption; with `keys` each cell has the one that it is sorted by."""
+    """The table between its caption and its notes; with `keys` each cell has the one that it is
+    sorted by.
+    """
     label = html_text(sheet.caption[0] if sheet.caption else "records")
     lines = [f'<div class="scrolled" role="region" tabindex="0" aria-label="{label}">', "<table>"]
     if sheet.caption:
-        caption = "".join(f"<span>{line}</span>" for line in html_texts(sheet.caption))
+        caption = "".join(f"<span>{line}</span>" for line in map(html_text, sheet.caption))
         lines.append(f"<caption>{caption}</caption>")
 
     head = "".join(_html_cell('th scope="col"', column, column.heading) for column in sheet.columns)
@@ -196,7 +196,11 @@ def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = ()) -> list[str]:
             key = f' data-key="{keys[number][index]}"' if keys else ""
             line += _html_cell(tag + key, column, column.cells[index])
         lines.append(f"{line}</tr>")
-    return [*lines, "</tbody>", "</table>", "</div>"]
+    return [*lines, "</tbody>", "</table>", "</div>", *html_list(sheet.notes)]
+
+
+def html_list(items: Sequence[str]) -> list[str]:
+    return ["<ul>", *(f"<li>{html_text(item)}</li>" for item in items), "</ul>"] if items else []
 
 
 def _html_cell(tag: str, column: Column, text: str) -> str:

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.common.escape import html_text, html_texts
-from harness.common.sheet import STYLE, html_table
+from harness.common.escape import html_text
+from harness.common.sheet import STYLE, html_list, html_table
 from harness.common.units import counted_text
 from harness.results.canvas import svg_of
 from harness.results.charts import phases
@@ -36,7 +36,7 @@ def page(rows: Sequence[Row]) -> str:
         title, parts = headline(rows), list[str]()
     else:
         title = f"{len(tasks)} tasks, {len(rows)} rows"
-        parts = _list([f"{panel_title(task, tasks)}: {headline(task)}" for task in tasks])
+        parts = html_list([f"{panel_title(task, tasks)}: {headline(task)}" for task in tasks])
 
     parts += [*_chart(tasks), *_table(rows), *_environments(rows)]
     return _whole(title, [*parts, _folded("Measure again", commands(rows))])
@@ -63,7 +63,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
         numbers = [row.figures.get(column.heading) for row in rows]
         keys.append(["" if number is None else repr(number) for number in numbers])
     search = '<input id="filter" type="search" placeholder="filter rows" aria-label="filter rows">'
-    return [search, *html_table(sheet, keys), *_list(sheet.notes)]
+    return [search, *html_table(sheet, keys)]
 
 
 def _environments(rows: Sequence[Row]) -> Iterator[str]:
@@ -81,12 +81,8 @@ def commands(rows: Sequence[Row]) -> str:
 
 
 def _folded(title: str, text: str) -> str:
-    lines = "\n".join(html_texts(text.split("\n")))
+    lines = "\n".join(map(html_text, text.split("\n")))
     return f"<details><summary>{title}</summary><pre>{lines}</pre></details>"
-
-
-def _list(items: Sequence[str]) -> list[str]:
-    return ["<ul>", *(f"<li>{item}</li>" for item in html_texts(items)), "</ul>"] if items else []
 
 
 def _whole(title: str, parts: Sequence[str]) -> str:
