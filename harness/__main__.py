@@ -15,7 +15,8 @@ from harness.common import registry
 from harness.common.arguments import MAX_COLUMNS, Parser
 from harness.common.ending import RECORDED, exit_code_of
 from harness.common.errors import OK, Refusal
-from harness.common.printing import wrap
+from harness.common.escape import terminal_text
+from harness.common.printing import print_stdout, wrap
 from harness.common.targets import own_target
 from harness.common.units import did_you_mean
 
@@ -92,17 +93,13 @@ def command(arguments: Sequence[str]) -> int:
 
 def show(records: Sequence[Record], notes: Sequence[str]) -> None:
     """Print a table for each task, and the notes."""
-    from rich.console import Console
-
-    from harness.common.escape import terminal_text
     from harness.common.sheet import print_sheets
     from harness.results.rows import rows
     from harness.results.tables import tables
 
-    console = Console()
-    print_sheets(tables(rows(records)), console)
+    print_sheets(tables(rows(records)))
     for note in notes:
-        console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)
+        print_stdout(terminal_text(note))
 
 
 def usage() -> str:
