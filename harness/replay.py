@@ -14,7 +14,7 @@ from harness.common import registry
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.common.files import check_output, check_writable, files_at
+from harness.common.files import check_writable, files_at
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, occasions_text
@@ -107,8 +107,8 @@ def command(options: argparse.Namespace) -> int:
     if options.certificate is not None:
         inputs = [*plan.inputs, *files_at(options.merges)]
         certificate.check_plain(cell.extension is None and not lists[0].inherited)
-        check_output(options.certificate, inputs, overwrite=options.overwrite)
-        check_writable(options.certificate, "choose another file")
+        how = {"overwrite": options.overwrite, "instead": "choose another file"}
+        check_writable(options.certificate, inputs, **how)
     words = words_of(cell, plan.settings)[0]
     if len(lists) > 1:
         return print_comparison(lists, words, cell)

@@ -326,13 +326,11 @@ def wrong_kind(path: Path, target: Path, wants_folder: bool) -> str | None:
     for name in (os.path.abspath(path), str(target)):  # noqa: PTH100 - links stay
         if name.startswith(STREAMS) and not name.startswith(SHARED_MEMORY):
             return "it is a device or a stream, not a file"
-    if wants_folder:
-        return None if target.is_dir() or not target.exists() else "it is not a folder"
-    if target.is_dir():
-        return "it is a folder, not a file"
-    return (
-        None if target.is_file() or not target.exists() else "it is a pipe or a device, not a file"
-    )
+
+    is_right = target.is_dir() if wants_folder else target.is_file()
+    if is_right or not target.exists():
+        return None
+    return f"it is not a {'folder' if wants_folder else 'file'}"
 
 
 def real_path(path: Path) -> Path:
@@ -356,15 +354,6 @@ def identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def check_writable(path: Path, instead: str = ELSEWHERE) -> None:
-    """Raise Refusal if the folder of `path` is not writable."""
-    try:
-        with folder_for(path.parent), temporary_folder(path.parent):
-            pass
-    except OSError as error:
-        raise Refusal(f"cannot write {path} ({reason(error)}); {instead}", UNMEASURED) from error
-
-
 @contextlib.contextmanager
 def output_files(
     paths: Sequence[Path],
@@ -375,7 +364,7 @@ def output_files(
 ) -> Iterator[Path]:
     """Yield a folder for files that are moved to these paths if the block succeeds, all or none,
     and synced. The paths are in one folder. The second file describes the first, so the old one is
-    removed first.
+    removed first. A block that writes nothing only asks whether it could.
 
     Raises Refusal as `check_output` does, or if a file cannot be written.
     """
@@ -389,10 +378,11 @@ def output_files(
         with folder_for(beside), temporary_folder(beside) as folder:
             yield folder
 
-            sync(*folder.rglob("*"))
-            steps = [*outdated, *((target, folder / target.name) for target in targets)]
-            place(steps, replace=overwrite is not False)
-            sync_names(beside)
+            if any(folder.iterdir()):
+                sync(*folder.rglob("*"))
+                steps = [*outdated, *((target, folder / target.name) for target in targets)]
+                place(steps, replace=overwrite is not False)
+                sync_names(beside)
     except OSError as error:
         what = f"cannot write {targets[0]} ({reason(error)})"
         raise Refusal(f"{what}; {instead}", UNMEASURED) from error
@@ -403,6 +393,12 @@ def output_file(path: Path, inputs: Iterable[Path] = (), **how: Any) -> Iterator
     """Yield a name for a file or folder that is moved to `path`, as `output_files`."""
     with output_files([path], inputs, **how) as folder:
         yield folder / followed(path).name
+
+
+def check_writable(path: Path, inputs: Iterable[Path] = (), **how: Any) -> None:
+    """Raise Refusal, before the work, if `output_file` would."""
+    with output_file(path, inputs, **how):
+        pass
 
 
 def write_output(path: Path, content: bytes, **how: Any) -> None:

@@ -89,8 +89,7 @@ def check_free_outputs(outputs: Outputs, overwrite: bool) -> None:
 
         check_place(folder, overwrite=overwrite)
     for path in outputs.certificates.values():
-        check_output(path, overwrite=overwrite)
-        check_writable(path, "choose another file")
+        check_writable(path, overwrite=overwrite, instead="choose another file")
 
 
 def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
