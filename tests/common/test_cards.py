@@ -89,8 +89,9 @@ def test_code_of_your_cards_runs_only_if_chosen(
 
     assert run_command.main(command) == OK
     assert not list(tmp_path.glob("* ran"))
-    for group in ("variant", "counting"):
-        assert run_command.main([*command, f"{group}=mine"]) != OK
+    write(folder, "experiment", "theirs", {"variants": ["mine"]})
+    for group, choice in {"variant": "experiment=theirs", "counting": "counting=mine"}.items():
+        assert run_command.main([*command, choice]) != OK
         assert (tmp_path / f"{group} ran").exists()
 
 

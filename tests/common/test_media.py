@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured import changed, measured, stopped, stored
 
-from harness import table
+from harness import table, tokenizer
 from harness.common.escape import csv_text, html_text, markdown_text, terminal_lines, terminal_text
 from harness.records import __main__ as records
 
@@ -107,6 +107,15 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
     assert code in (2, 22), code
     printed = "".join(capfd.readouterr())
     assert printed
+    assert OBEYED.search(printed) is None
+    assert not re.search(r"^\s*::|##\[", printed, re.MULTILINE)
+
+
+def test_no_token_is_obeyed_by_a_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokenizer.train(["low low lower"], 262, special_tokens=[HOSTILE]).save("given")
+    assert tokenizer.main(["cut", "given", "--vocab-size", "259", "--output", "cut"]) == 0
+    printed = capsys.readouterr().out
+    assert "has id 258, not 261" in printed
     assert OBEYED.search(printed) is None
     assert not re.search(r"^\s*::|##\[", printed, re.MULTILINE)
 
