@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import harness
 from harness.common import registry
-from harness.common.arguments import MAX_COLUMNS, Parser
-from harness.common.ending import RECORDED, exit_code_of
+from harness.common.command import MAX_COLUMNS, RECORDED, Parser, exit_code_of
 from harness.common.errors import OK, Refusal
 from harness.common.escape import terminal_text
 from harness.common.printing import print_stdout, wrap

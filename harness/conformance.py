@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.common import ending, registry
-from harness.common.arguments import Parser
+from harness.common import registry
+from harness.common.command import Parser, exit_code_of
 from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
 from harness.common.targets import check_target, unknown_text
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     only = "run only checks that match this pattern (* is a wildcard)"
     parser.add_argument("--only", default="*", metavar="NAME", help=only)
 
-    return ending.exit_code_of(lambda: command(parser.parse_args(arguments)))
+    return exit_code_of(lambda: command(parser.parse_args(arguments)))
 
 
 def command(options: argparse.Namespace) -> int:

@@ -12,8 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from harness.common import registry
-from harness.common.arguments import Parser
-from harness.common.ending import exit_code_of
+from harness.common.command import Parser, exit_code_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.printing import print_stdout

@@ -17,9 +17,8 @@ import sys
 from collections.abc import Sequence
 
 from harness import run
-from harness.common.arguments import Parser
+from harness.common.command import Parser, exit_code_of
 from harness.common.comparison import compare
-from harness.common.ending import exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.printing import print_stdout

@@ -19,8 +19,7 @@ from pathlib import Path
 from string import Template
 
 from harness.common import registry
-from harness.common.arguments import Parser
-from harness.common.ending import exit_code_of
+from harness.common.command import Parser, exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.common.files import write_output
 from harness.common.printing import print_stdout

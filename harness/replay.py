@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common import registry
-from harness.common.arguments import Parser
-from harness.common.ending import exit_code_of
+from harness.common.command import Parser, exit_code_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import check_writable, files_at
 from harness.common.printing import print_stderr, print_stdout

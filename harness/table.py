@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.common.arguments import Parser
-from harness.common.ending import exit_code_of
+from harness.common.command import Parser, exit_code_of
 from harness.common.errors import MISMATCH, OK
 from harness.common.escape import frame_to_csv
 from harness.common.files import check_output, write_output

@@ -12,8 +12,7 @@ from pathlib import Path
 from msgspec import structs
 
 from harness.common import cache, registry
-from harness.common.arguments import Parser
-from harness.common.ending import exit_code_of
+from harness.common.command import Parser, exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, override
 from harness.common.files import check_output, output_file
 from harness.common.printing import print_stderr, print_stdout

@@ -23,8 +23,7 @@ from pathlib import Path
 import msgspec
 
 from harness.common import registry
-from harness.common.arguments import Parser
-from harness.common.ending import exit_code_of
+from harness.common.command import Parser, exit_code_of
 from harness.common.errors import Refusal
 from harness.common.files import check_output, temporary_folder, write_output
 from harness.common.printing import print_stdout

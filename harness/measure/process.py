@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.common import cache
-from harness.common.ending import end_signals
+from harness.common.command import end_signals
 from harness.common.files import temporary_folder
 from harness.common.units import BytesRead, bytes_text
 from harness.measure.machine import CHECKOUT, WorkerLimits, import_from

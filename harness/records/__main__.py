@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.common.arguments import Parser
-from harness.common.ending import exit_code_of
+from harness.common.command import Parser, exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal, extra
 from harness.common.escape import frame_to_csv
 from harness.common.files import check_output, output_file

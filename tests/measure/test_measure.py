@@ -25,7 +25,7 @@ from rows import rows_beside, write_files
 from unruly import SPINS, answer_text
 from workbench import CHECKOUT, SUPPORT, first_fast, is_running, limits_wait, wait_until
 
-from harness.common.ending import exit_code_of
+from harness.common.command import exit_code_of
 from harness.measure import process
 from harness.measure.machine import Totals
 from harness.measure.process import WorkerLimits, measure

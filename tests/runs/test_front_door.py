@@ -25,7 +25,7 @@ from workbench import (
     wait_until,
 )
 
-from harness.common import ending
+from harness.common import command
 from harness.records.file import Record, read_records
 
 RUN = ("data.path=text.txt", "vocab_size=270")
@@ -163,6 +163,6 @@ def test_when_the_command_is_killed_its_worker_ends_itself_and_its_children(fold
 def test_an_interruption_that_a_library_takes_for_an_error_is_still_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ending, "end_signals", [signal.SIGINT])
-    assert ending.answered(lambda: ending.no_such_function()) == 130  # type: ignore[attr-defined]
+    monkeypatch.setattr(command, "end_signals", [signal.SIGINT])
+    assert command.answered(lambda: command.no_such_function()) == 130  # type: ignore[attr-defined]
     assert capsys.readouterr().err.startswith("interrupted; ")
