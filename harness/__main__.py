@@ -14,10 +14,9 @@ import harness
 from harness.common import registry
 from harness.common.command import MAX_COLUMNS, RECORDED, Parser, exit_code_of
 from harness.common.errors import OK, Refusal
-from harness.common.escape import terminal_text
-from harness.common.printing import print_stdout, wrap
-from harness.common.targets import own_target
+from harness.common.printing import print_stdout, terminal_text, wrap
 from harness.common.units import did_you_mean
+from harness.common.values import own_target
 
 if TYPE_CHECKING:
     from harness.records.file import Record

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.common.command import Parser, exit_code_of
 from harness.common.errors import OK, Refusal
-from harness.common.escape import markdown_text
 from harness.common.files import check_output, write_output
-from harness.common.printing import print_stdout
+from harness.common.printing import markdown_text, print_stdout
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import count_text, counted_text
 from harness.records.file import Record, files_read

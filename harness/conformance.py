@@ -18,8 +18,7 @@ from harness.common import registry
 from harness.common.command import Parser, exit_code_of
 from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
-from harness.common.targets import check_target, unknown_text
-from harness.common.values import parse_value
+from harness.common.values import check_target, parse_value, unknown_text
 from harness.proof.calls import CheckFailed
 from harness.proof.checks import (
     Check,

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from harness.common.command import Parser, exit_code_of
 from harness.common.errors import MISMATCH, OK
-from harness.common.escape import frame_to_csv
 from harness.common.files import check_output, write_output
-from harness.common.printing import print_stderr
+from harness.common.printing import frame_to_csv, print_stderr
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown, sheet_to_text
 from harness.records.file import files_read
 from harness.results.export import hyperfine, sheet_to_latex

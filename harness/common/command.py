@@ -18,8 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from harness.common.errors import INTERRUPTED, UNMEASURED, Refusal
-from harness.common.escape import terminal_lines
-from harness.common.printing import print_stderr, wrap
+from harness.common.printing import print_stderr, terminal_lines, wrap
 from harness.common.units import did_you_mean
 
 MAX_COLUMNS = 80  # of help

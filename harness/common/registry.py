@@ -30,8 +30,8 @@ from harness.common.cards import (
     fitted,
 )
 from harness.common.errors import Refusal, reason
-from harness.common.targets import check_target, not_importable, unknown_text
 from harness.common.units import one_line
+from harness.common.values import check_target, not_importable, unknown_text
 from harness.worker import calling
 
 ENTRY_POINTS = "harness.variants"

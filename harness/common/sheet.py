@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from harness.common.escape import html_text, markdown_text, terminal_text
+from harness.common.printing import html_text, markdown_text, terminal_text
 
 _BETWEEN_COLUMNS = 2
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from harness.common import cache, registry
 from harness.common.cards import Addressed, DataCard, Facts, Generated, Packaged, Yours
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.targets import unknown_text
+from harness.common.values import unknown_text
 from harness.corpora.files import TEXT, CorpusFile, digest_of, state_of
 
 # of stdlib

@@ -26,8 +26,8 @@ from pathlib import Path
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.progress import bar
-from harness.common.targets import may_define
 from harness.common.units import one_line
+from harness.common.values import may_define
 from harness.measure.machine import git
 from harness.measure.process import PACKAGES
 from harness.runs.cells import Side

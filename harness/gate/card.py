@@ -16,8 +16,8 @@ from yaml import YAMLError
 from harness.common import registry
 from harness.common.cards import Strict, fitted
 from harness.common.errors import Refusal
-from harness.common.targets import unknown_text
 from harness.common.units import one_line
+from harness.common.values import unknown_text
 from harness.records.schema import Tier
 
 TIERS: tuple[Tier, ...] = get_args(Tier)

@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from harness.common.escape import markdown_text, terminal_text
-from harness.common.printing import wrap
+from harness.common.printing import markdown_text, terminal_text, wrap
 from harness.common.units import count_text, counted_text
 from harness.gate.card import TIERS
 from harness.gate.evidence import ACCEPTED, ALL, Evidence

@@ -32,7 +32,7 @@ from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
-from harness.common.targets import not_importable
+from harness.common.values import not_importable
 from harness.measure.machine import import_from
 from harness.measure.process import Sandbox, worker_environment
 from harness.measure.watched_process import WatchedProcess

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.common.command import Parser, exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal, extra
-from harness.common.escape import frame_to_csv
 from harness.common.files import check_output, output_file
-from harness.common.printing import print_stdout
+from harness.common.printing import frame_to_csv, print_stdout
 from harness.common.units import count_text, counted_text
 from harness.records.file import Joined, files_read, key_of_line, read_records, unfinished_note
 from harness.records.lines import FILE_NAME, RecordFile, append_whole

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, reason, wrong_value
-from harness.common.escape import well_formed
 from harness.common.files import make_results_folder, open_appending, readable, sync
+from harness.common.printing import well_formed
 from harness.records.schema import DECODER, SCHEMA, Line
 
 FILE_NAME = "records.jsonl"

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from harness.common.errors import Refusal
-from harness.common.escape import terminal_lines
 from harness.common.files import write_output
+from harness.common.printing import terminal_lines
 from harness.results.notes import at_most
 from harness.results.rows import Time
 from harness.results.writing import TOTAL, Value, number_tick

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from harness.common.escape import terminal_text
+from harness.common.printing import terminal_text
 from harness.common.sheet import Sheet
 from harness.results.fields import COLUMNS
 from harness.results.rows import Row

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.common.escape import html_text
+from harness.common.printing import html_text
 from harness.common.sheet import STYLE, html_list, html_table
 from harness.common.units import counted_text
 from harness.results.canvas import svg_of

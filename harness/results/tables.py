@@ -12,8 +12,8 @@ from msgspec import structs
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
-from harness.common.targets import unknown_text
 from harness.common.units import count_text, did_you_mean
+from harness.common.values import unknown_text
 from harness.records.file import Record
 from harness.results.fields import FIELD, FIELDS, together, value_text
 from harness.results.notes import at_most, notes

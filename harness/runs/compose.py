@@ -28,9 +28,15 @@ from harness.common import registry
 from harness.common.cards import Experiment, Sweep, fitted
 from harness.common.errors import Refusal
 from harness.common.registry import EXTERNAL, PROGRAM, CounterCard, VariantCard
-from harness.common.targets import check_target, unknown_text
 from harness.common.units import did_you_mean, one_line
-from harness.common.values import at_least, parse_bytes, parse_number, split_list
+from harness.common.values import (
+    at_least,
+    check_target,
+    parse_bytes,
+    parse_number,
+    split_list,
+    unknown_text,
+)
 from harness.measure.machine import takes
 from harness.runs.overrides import (
     GROUPS,

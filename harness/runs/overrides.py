@@ -17,8 +17,8 @@ from harness.common import registry
 from harness.common.cards import CountingCard, DataCard, MeasureCard, PatternCard
 from harness.common.errors import Refusal
 from harness.common.registry import OurVariantCard
-from harness.common.targets import own_target, unknown_text
 from harness.common.units import did_you_mean
+from harness.common.values import own_target, unknown_text
 
 HELP = "see python -m harness --help all"
 GROUPS = tuple(registry.KINDS)

@@ -19,9 +19,8 @@ from harness import corpora
 from harness.common import registry
 from harness.common.cards import PatternCard
 from harness.common.errors import Refusal
-from harness.common.escape import terminal_text
 from harness.common.files import files_at
-from harness.common.printing import print_stdout
+from harness.common.printing import print_stdout, terminal_text
 from harness.common.registry import EXTENDS, GIVEN, VariantCard
 from harness.common.units import counted_text
 from harness.common.values import at_least, one_of, parse_bytes, special_texts

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 
 from harness.common import registry
 from harness.common.errors import Refusal
-from harness.common.targets import unknown_text
 from harness.common.units import token_text
-from harness.common.values import special_texts, whole_number
+from harness.common.values import special_texts, unknown_text, whole_number
 from harness.tokenizers.post_processor import NOTHING_AROUND, Around
 from variants.contract import GPT2_CHARACTERS, Merge, vocab_of
 

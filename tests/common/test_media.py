@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 from measured import changed, measured, stopped, stored
 
 from harness import table, tokenizer
-from harness.common.escape import csv_text, html_text, markdown_text, terminal_lines, terminal_text
+from harness.common.printing import (
+    csv_text,
+    html_text,
+    markdown_text,
+    terminal_lines,
+    terminal_text,
+)
 from harness.records import __main__ as records
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -111,7 +117,8 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
     assert not re.search(r"^\s*::|##\[", printed, re.MULTILINE)
 
 
-def test_no_token_is_obeyed_by_a_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("here")
+def test_no_token_is_obeyed_by_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     tokenizer.train(["low low lower"], 262, special_tokens=[HOSTILE]).save("given")
     assert tokenizer.main(["cut", "given", "--vocab-size", "259", "--output", "cut"]) == 0
     printed = capsys.readouterr().out
