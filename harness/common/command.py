@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from harness.common.errors import INTERRUPTED, UNMEASURED, Refusal
 from harness.common.printing import print_stderr, terminal_lines, wrap
 from harness.common.units import did_you_mean
+from harness.common.values import unknown_text
 
 MAX_COLUMNS = 80  # of help
 CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
@@ -60,9 +61,8 @@ class Parser(argparse.ArgumentParser):
             meant = did_you_mean(unknown[1], self._options())
         elif chosen := CHOICE.fullmatch(message):
             name, value, choices = chosen.groups()
-            existing = choices.replace("'", "")
-            message = f"unknown {name if name[0] == '-' else 'command'} {value!r}"
-            meant = f"{did_you_mean(value, existing.split(', '))} there are: {existing};"
+            kind = name if name[0] == "-" else "command"
+            message = unknown_text(kind, value, choices.replace("'", "").split(", "))
         self.exit(2, f"{message};{meant} see {self.prog} --help\n")
 
     def _options(self) -> Iterator[str]:
