@@ -328,7 +328,7 @@ def fitted(content: object, kind: type[Kind], where: str, advice: str) -> Kind:
         names = getattr(kind, "__struct_encode_fields__", ())
         meant = did_you_mean(unknown[1], names) if unknown else ""
         field = f"{where}{key}".rstrip(".: ")
-        raise Refusal(f"{field}: {what[0].lower()}{what[1:]};{meant} {advice}") from error
+        raise Refusal(f"{field}: {what};{meant} {advice}") from error
 
 
 def inside(folder: Path, name: str) -> Path:

@@ -88,10 +88,11 @@ def wrong_value(error: object) -> tuple[str, str]:
     empty for the whole.
 
     >>> wrong_value("Expected `int | null`, got `str` - at `$.data.bytes`")
-    ('Expected a whole number or null, got text', 'data.bytes')
+    ('expected a whole number or null, got text', 'data.bytes')
     """
     what, _, path = str(error).partition(" - at `$")
     what = re.sub(r"(?<=Expected )`.*?`|(?<=, got )`.*?`", _in_words, what)
+    what = re.sub("^[A-Z](?=[a-z])", lambda letter: letter[0].lower(), what)
     return what, path.strip("`.")
 
 

@@ -365,7 +365,7 @@ def _card(file: Path, _written: int) -> dict[str, Any]:
         content = msgspec.yaml.decode(text, type=dict[str, Any])
     except OSError as error:
         raise Refusal(f"cannot read {file} ({reason(error)}); make it readable") from error
-    except (msgspec.MsgspecError, yaml.YAMLError, ValueError, TypeError) as error:
+    except (yaml.YAMLError, ValueError, TypeError) as error:
         why = one_line(str(error))
         raise Refusal(f"{file} is not a mapping in YAML: {why}; fix this card") from error
     if "${" in str(content):

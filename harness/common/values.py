@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from harness.common.errors import Refusal
+from harness.common.errors import Refusal, wrong_value
 from harness.common.units import did_you_mean
 
 # an unknown name is answered with at most so many existing ones, else with the closest
@@ -152,6 +152,9 @@ def read_json(content: bytes, kind: Any) -> Any:
     """Decode JSON as a type or struct. Raises ValueError, which names the field that does not fit."""
     try:
         return msgspec.json.decode(content.removeprefix(BYTE_ORDER_MARK), type=kind)
+    except msgspec.ValidationError as error:
+        what, key = wrong_value(error)
+        raise ValueError(f"{what} (in {key})" if key else what) from error
     except RecursionError as error:
         raise ValueError("its JSON is nested too deeply") from error
 
@@ -201,7 +204,7 @@ def parse_value(text: str, name: str) -> Any:
     """A number, a truth value, null, a list or a text, as YAML writes them."""
     try:
         return msgspec.yaml.decode(text.encode())
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise Refusal(f"{name}={text[:80]} is not a value; quote it") from error
 
 

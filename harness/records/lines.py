@@ -144,7 +144,7 @@ def decoded_line(text: bytes) -> Line | str:
     """
     try:
         return DECODER.decode(text)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         return complaint_of(error)
 
 
@@ -155,4 +155,4 @@ def complaint_of(error: Exception) -> str:
     if key == "schema":
         return f"not of schema {SCHEMA}, which this version reads; use the version of bpe-harness that wrote it"
     what = what.replace("`", "").replace(" or null", "")
-    return f"{key}: {what[:1].lower()}{what[1:]}" if key else what
+    return f"{key}: {what}" if key else what
