@@ -5,7 +5,6 @@ it as markup.
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import json
 import re
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from measured import changed, measured, stopped, stored
 
 from harness import table, tokenizer
+from harness.__main__ import main
 from harness.common.printing import (
     csv_text,
     html_text,
@@ -84,19 +84,19 @@ def check_no_formula(text: str) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ("harness.__main__", f"variant={QUOTED}"),
-        ("harness.__main__", f"data.path={QUOTED}"),
-        ("harness.conformance", HOSTILE),
-        ("harness.conformance", f"no_such_module:{HOSTILE}"),
-        ("harness.conformance", "raises_when_imported:train"),
-        ("harness.plot", HOSTILE, "--output", "a.svg"),
-        ("harness.replay", HOSTILE, "--data", HOSTILE),
-        ("harness.table", "broken.jsonl"),
-        ("harness.table", HOSTILE),
+        [f"variant={QUOTED}"],
+        [f"data.path={QUOTED}"],
+        ["conformance", HOSTILE],
+        ["conformance", f"no_such_module:{HOSTILE}"],
+        ["conformance", "raises_when_imported:train"],
+        ["plot", HOSTILE, "--output", "a.svg"],
+        ["replay", HOSTILE, "--data", HOSTILE],
+        ["table", "broken.jsonl"],
+        ["table", HOSTILE],
     ],
 )
 def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
-    command: tuple[str, ...],
+    command: list[str],
     here: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -107,7 +107,7 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
     path.write_text(path.read_text().replace('"threads":1', f'"threads":{json.dumps(HOSTILE)}'))
 
     try:
-        code = importlib.import_module(command[0]).main(command[1:])
+        code = main(command)
     except SystemExit as ended:
         code = ended.code
     assert code in (2, 22), code
