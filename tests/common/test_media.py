@@ -119,10 +119,13 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
 
 @pytest.mark.usefixtures("here")
 def test_no_token_is_obeyed_by_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    tokenizer.train(["low low lower"], 262, special_tokens=[HOSTILE]).save("given")
-    assert tokenizer.main(["cut", "given", "--vocab-size", "259", "--output", "cut"]) == 0
-    printed = capsys.readouterr().out
-    assert "has id 258, not 261" in printed
+    tokenizer.train([HOSTILE[1:] * 9], 300, special_tokens=[HOSTILE]).save("given")
+    Path("text.txt").write_text("low")
+    assert main("tokenizer prune given --data text.txt".split()) == 0
+    assert main("tokenizer encode given --data text.txt --output a.npy --separator x".split()) == 2
+    printed = "".join(capsys.readouterr())
+    assert "\\x1b" in printed
+    assert "calc" in printed
     assert OBEYED.search(printed) is None
     assert not re.search(r"^\s*::|##\[", printed, re.MULTILINE)
 
