@@ -9,6 +9,7 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -107,7 +108,7 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
     path.write_text(path.read_text().replace('"threads":1', f'"threads":{json.dumps(HOSTILE)}'))
 
     try:
-        code = main(command)
+        code: Any = main(command)
     except SystemExit as ended:
         code = ended.code
     assert code in (2, 22), code
@@ -121,8 +122,23 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
 def test_no_token_is_obeyed_by_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     tokenizer.train([HOSTILE[1:] * 9], 300, special_tokens=[HOSTILE]).save("given")
     Path("text.txt").write_text("low")
-    assert main("tokenizer prune given --data text.txt".split()) == 0
-    assert main("tokenizer encode given --data text.txt --output a.npy --separator x".split()) == 2
+    assert main(["tokenizer", "prune", "given", "--data", "text.txt"]) == 0
+    assert (
+        main(
+            [
+                "tokenizer",
+                "encode",
+                "given",
+                "--data",
+                "text.txt",
+                "--output",
+                "a.npy",
+                "--separator",
+                "x",
+            ]
+        )
+        == 2
+    )
     printed = "".join(capsys.readouterr())
     assert "\\x1b" in printed
     assert "calc" in printed
