@@ -27,11 +27,12 @@ from harness.results.charts import dots
 from harness.results.fields import together
 from harness.results.notes import finding
 from harness.results.page import commands
-from harness.results.profile import profile, profile_of, profile_sheet
+from harness.results.profile import profile, profile_of
+from harness.results.ratios import ratio_of
 from harness.results.rows import Row, rows
 from harness.results.selection import TASK, records_of, unlike
 from harness.results.tables import TableOptions, given_sheet, table_of
-from harness.results.writing import NOT_MEASURED, caption_of, figure_text, outcome_text
+from harness.results.writing import NOT_MEASURED, caption_of, figure_text, outcome_text, times_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,10 +116,12 @@ def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, Cal
     headline, _ = finding(firsts)
     parts = ["# The board", markdown_text(headline and f"{headline}."), MISLEADS]
     charts: dict[str, Callable[[], Figure]] = {}
-    with suppress(Refusal):  # one trainer alone has no profile
-        table = sheet_to_markdown(profile_sheet(profile_of(measured)))
+    with suppress(Refusal):  # one trainer alone has neither
+        profile_of(measured)
         charts[PROFILE] = partial(profile, measured)
-        parts += [f"![{PROFILED}]({PROFILE})", table]
+        parts.append(sheet_to_markdown(ratios_sheet(board)))
+        printed = f"`python -m harness.table {folder.as_posix()} --profile` prints it."
+        parts += [f"![{PROFILED}]({PROFILE})", f"{PROFILED}. {printed}"]
     drawn = [row for row in shown if "instance" in (row.corpus.generated or {})]
     if drawn:
         parts.append(DRAWN.format(commands=commands(drawn)))
@@ -151,6 +154,19 @@ def _check_one_task(section: Section, folder: Path) -> None:
 
 def _skipped_line(skipped: tuple[str, str]) -> str:
     return f"- {markdown_text(': '.join(skipped))}"
+
+
+def ratios_sheet(board: Sequence[Section]) -> Sheet:
+    """How many times the first trainer's time each one takes, with a column for each table."""
+    names = dict.fromkeys(row.name for section in board for row in section.firsts)
+    columns = [Column("variant", list(names), figures=False)]
+    for section in board:
+        cells = dict.fromkeys(names, NOT_MEASURED)
+        for row in section.firsts:
+            ratio = ratio_of(row, section.firsts[0])
+            cells[row.name] = outcome_text(row, times_text(ratio, "", brief=True))
+        columns.append(Column(section.title, list(cells.values())))
+    return Sheet(["How many times the time of the first trainer each one takes"], columns)
 
 
 def sheet_of(section: Section) -> Sheet:
