@@ -24,9 +24,9 @@ from harness.proof.checks import (
     Check,
     CheckResult,
     call_of,
-    fault_and_test,
     is_word_counter,
     outcome_of,
+    whole_test,
 )
 from harness.proof.counter_checks import counter_checks as counter_checks
 from harness.proof.suite import Request, checks_for, child_of, print_report
@@ -54,7 +54,7 @@ def _outcome(check: Check, subject: Callable[..., Any]) -> CheckResult:
     __tracebackhide__ = True  # pytest shows the message, not this
     outcome = outcome_of(check, subject)
     if outcome.status == "failed":
-        _, test = fault_and_test(outcome, subject)
+        test = whole_test(outcome, subject)
         raise CheckFailed(
             f"{check.name}: {outcome.message}"
             + (f"\n\nto keep it as a test:\n\n{test}" if test else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,11 +20,10 @@ from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, occasions_text
 from harness.common.values import first_difference
 from harness.proof import certificate
-from harness.proof.compiled_replay import Moment
-from harness.proof.diagnosis import describe, merge_text
-from harness.proof.prove import Replay
+from harness.proof.compiled_replay import Moment, Replay
+from harness.proof.diagnosis import describe, explained, merge_text
 from harness.runs.blocks import words_of
-from harness.runs.cells import TrainCell
+from harness.runs.cells import Reading, TrainCell
 from harness.runs.overrides import quoted
 from harness.runs.plan import plan_of_words
 from harness.tokenizers.folder import read_tokenizer
@@ -62,7 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m harness.replay", description=DESCRIPTION, epilog=EPILOG)
     add = parser.add_argument
     add("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
-    add("--against", metavar="OTHER", type=Path, help="compare with another file of merges")
+    one_list = parser.add_mutually_exclusive_group()
+    about = "compare with another file of merges"
+    one_list.add_argument("--against", metavar="OTHER", type=Path, help=about)
     add(
         "overrides",
         metavar="NAME=VALUE",
@@ -74,12 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="NAME|FILE",
         help="name the text that the merges were learned from: a data set or a file",
     )
-    add(
-        "--certificate",
-        metavar="FILE",
-        type=Path,
-        help="write what others need to check right merges without us; .gz is compressed",
-    )
+    about = "write what others need to check right merges without us; .gz is compressed"
+    one_list.add_argument("--certificate", metavar="FILE", type=Path, help=about)
     add("--overwrite", action="store_true", help="replace that certificate")
     folder_option(parser)
 
@@ -88,12 +86,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(options: argparse.Namespace) -> int:
     use_folder(options.config_dir)
-    if options.certificate is not None and options.against is not None:
-        raise Refusal("--certificate is of one list; leave out --against")
     paths = [options.merges] if options.against is None else [options.merges, options.against]
     lists = [listed(path) for path in paths]
-    keys = {override.lstrip("+").partition("=")[0] for override in options.overrides}
-    if options.data is None and not any(key.partition(".")[0] == "data" for key in keys):
+    keys = {re.split("[.=]", override.lstrip("+"))[0] for override in options.overrides}
+    if options.data is None and "data" not in keys:
         raise Refusal(f"pass --data FILE, the text that {paths[0]} was learned from")
 
     plan = plan_of_words(options.data, [*lists[0].overrides(keys), *options.overrides])
@@ -180,8 +176,8 @@ class Listed(NamedTuple):
     merges: Sequence[Merge]
     form: str
     manifest: Path
-    learned: Learned | None = None
-    origin: Mapping[str, Any] = {}
+    learned: Learned | None
+    origin: Mapping[str, Any]
 
     @property
     def title(self) -> str:
@@ -198,10 +194,10 @@ class Listed(NamedTuple):
 
     def replay(self, words: WordCounts, cell: TrainCell) -> Replay:
         extending = cell.extending() or {"inherited": self.merges[: self.inherited]}
-        rules = {"min_count": cell.min_count, **extending}
-        return Replay(self.path.name, words, self.merges, len(self.merges), rules)
+        merges, name = self.merges, self.path.name
+        return Replay(words, merges, len(merges), cell.min_count, name=name, **extending)
 
-    def overrides(self, keys: Iterable[str]) -> list[str]:
+    def overrides(self, keys: Container[str]) -> list[str]:
         """The settings that it decides, but for those that the command sets."""
         if self.learned is None:
             return []
@@ -213,8 +209,7 @@ class Listed(NamedTuple):
             "special_tokens": f"special_tokens=[{special_tokens}]",
             "min_count": f"min_count={self.min_count}",
         }
-        set_here = {key.partition(".")[0] for key in keys}
-        return [override for key, override in decided.items() if key not in set_here]
+        return [override for key, override in decided.items() if key not in keys]
 
     def differing(self, cell: TrainCell) -> list[str]:
         """A line that names what it says otherwise than the command; none if nothing differs."""
@@ -259,15 +254,14 @@ def listed(path: Path) -> Listed:
     says_more = path.is_dir() or path.name in (TOKENIZER_JSON, MERGES)
     names = (MANIFEST, TOKENIZER_JSON) if says_more else ()
     manifest = next((folder / name for name in names if (folder / name).is_file()), None)
-    alone = Listed(path, file.merges, file.form, path)
-    if manifest is None:
-        return alone
-    try:
-        learned, origin = read_tokenizer(manifest, ..., None)
-    except Refusal as refusal:
-        print_stderr(f"{refusal}; judged by the settings of this command")
-        return alone
-    return alone._replace(manifest=manifest, learned=learned, origin=origin)
+    learned: Learned | None = None
+    origin: Mapping[str, Any] = {}
+    if manifest is not None:
+        try:
+            learned, origin = read_tokenizer(manifest, ..., None)
+        except Refusal as refusal:
+            print_stderr(f"{refusal}; judged by the settings of this command")
+    return Listed(path, file.merges, file.form, manifest or path, learned, origin)
 
 
 def fitting(merge_list: Listed, cell: TrainCell) -> list[str]:
@@ -291,8 +285,11 @@ def fitting(merge_list: Listed, cell: TrainCell) -> list[str]:
     fits = "none of conf/pattern makes them right"
     if names:
         fits = f"they are right with pattern={' or '.join(names)}"
-    read = f"pattern {reading.pattern_name}, special tokens {shown(reading.corpus.special_tokens)}"
-    return [f"no file says how the text was read, so it was by {read}; {fits}"]
+    return [f"no file says how the text was read, so it was by {how_read(reading)}; {fits}"]
+
+
+def how_read(reading: Reading) -> str:
+    return f"pattern {reading.pattern_name}, special tokens {shown(reading.corpus.special_tokens)}"
 
 
 def described(word_counts: WordCounts, cell: TrainCell) -> str:
@@ -300,9 +297,7 @@ def described(word_counts: WordCounts, cell: TrainCell) -> str:
     file, words = cell.reading.file, f"{count_text(len(word_counts))} words"
     if file.table:
         return f"{file.name}: {words}, given with their counts"
-    special = shown(cell.reading.corpus.special_tokens)
-    how = f"pattern {cell.reading.pattern_name}, special tokens {special}"
-    return f"{file.name}: {bytes_text(file.bytes)}, {words}, {how}"
+    return f"{file.name}: {bytes_text(file.bytes)}, {words}, {how_read(cell.reading)}"
 
 
 def differences_of_lists(a: Replay, b: Replay) -> Iterator[str]:
@@ -316,7 +311,7 @@ def differences_of_lists(a: Replay, b: Replay) -> Iterator[str]:
     yield f"first difference: merge {count_text(index + 1)}, {count_text(index)} equal before it"
     for side, replay in zip("AB", (a, b), strict=True):
         if index < len(replay.merges):
-            yield f"  {side} {describe(replay.step(index + 1))}"
+            yield f"  {side} {describe(explained(replay, index + 1))}"
         else:
             yield f"  {side} has ended; {rest_text(replay.end)}"
 
@@ -328,7 +323,7 @@ def differences_of_lists(a: Replay, b: Replay) -> Iterator[str]:
 def faults(replay: Replay) -> list[str]:
     """The first merge that no trainer may make, whatever its tie-break; none if all are right."""
     right = replay.up_to_ties.right
-    return [describe(replay.step(right + 1))] if right < len(replay.merges) else []
+    return [describe(explained(replay, right + 1))] if right < len(replay.merges) else []
 
 
 def objections(replay: Replay, cell: TrainCell, keys: Container[str]) -> list[str]:
@@ -338,7 +333,7 @@ def objections(replay: Replay, cell: TrainCell, keys: Container[str]) -> list[st
     problems = faults(replay)
     tie_break = TieBreak(cell.tie_break)
     if "tie_break" in keys and (right := replay.reached[tie_break]) < replay.up_to_ties.right:
-        step = replay.step(right + 1)
+        step = explained(replay, right + 1)
         problems.append(
             f"merge {step.number} is a tie that {tie_break.value} breaks otherwise: it takes "
             f"{merge_text(step.choices[tie_break])}, not {merge_text(step.merge)}"
@@ -360,22 +355,19 @@ def account(replay: Replay) -> Iterator[str]:
     people.
     """
     right, ties, judged = replay.up_to_ties.right, replay.ties, len(replay.up_to_ties.counts)
-    number = judged - ties
     if right > judged:
         yield f"{count_text(right - judged):>9}  inherited"
-    yield f"{count_text(number):>9}  the most frequent pair of their moment"
+    yield f"{count_text(judged - ties):>9}  the most frequent pair of their moment"
     yield f"{count_text(ties):>9}  one of several most frequent pairs"
     if behind := len(replay.merges[right + 1 :]):
         yield f"{count_text(behind):>9}  not judged, behind the wrong one"
 
-    for tie_break in TieBreak if ties else ():
-        reached = replay.reached[tie_break]
-        breaks = f"not merge {reached + 1}" if reached < right else "all of these ties"
-        yield f"{'':>9}  {tie_break.value}: {breaks}"
     if ties:
+        for tie_break, reached in replay.reached.items():
+            breaks = f"not merge {reached + 1}" if reached < right else "all of these ties"
+            yield f"{'':>9}  {tie_break.value}: {breaks}"
         first = next(at for at, sharing in enumerate(replay.up_to_ties.sharing) if sharing > 1)
-        number = right - len(replay.up_to_ties.sharing) + first + 1
-        yield f"the first tie is {describe(replay.step(number))}"
+        yield f"the first tie is {describe(explained(replay, right - judged + first + 1))}"
 
     yield f"after the last merge {rest_text(replay.end)}"
 

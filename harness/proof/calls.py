@@ -19,6 +19,7 @@ from harness.common import registry
 from harness.common.units import occasions_text
 from harness.common.values import first_difference
 from harness.proof import diagnosis
+from harness.proof.compiled_replay import Replay
 from harness.worker.calling import arguments_for, expect_merges, parameters_of, where_raised
 from variants import vetoes
 from variants.contract import (
@@ -33,7 +34,6 @@ from variants.contract import (
 
 Words = Mapping[bytes, int]
 Subject = Callable[..., Any]  # a trainer or a word counter
-FEW_MERGES = 8
 SHOWN = reprlib.Repr()
 SHOWN.maxdict, SHOWN.maxother = 60, 200
 
@@ -76,22 +76,18 @@ class Call(ABC):
         """The definition's result."""
 
     @abstractmethod
-    def difference(self, got: Any, want: Any) -> str:
-        """Where two results differ first."""
+    def fault(self, got: Any, want: Any) -> str:
+        """What is wrong with a result where it differs first, in one sentence."""
 
     @property
     @abstractmethod
     def size(self) -> int:
         """How large the input is: of several that fail, the smallest is shown."""
 
-    def fault(self, got: Any) -> str:
-        """What is wrong with a result, in one sentence."""
-        return self.difference(got, self.defined())
-
     def compare(self, got: Any, want: Any, why: str) -> None:
         """Raise CheckFailed unless the results are equal."""
         if got != want:
-            raise CheckFailed(f"{self.difference(got, want)}\n{why}\n{self}")
+            raise CheckFailed(f"{self.fault(got, want)}\n{why}\n{self}")
 
     def expect(self, subject: Subject, want: Any, why: str) -> None:
         """Raise CheckFailed, with this counterexample, unless the function has this result."""
@@ -148,7 +144,8 @@ class TrainerCall(Call):
     def __str__(self) -> str:
         chosen = {**self.chosen(), "tie_break": self.tie_break.value}
         options = ", ".join(f"{name}={value}" for name, value in chosen.items())
-        return f"{words_text(self.words)}\ncalled for {self.num_merges} merges, {options}"
+        words = SHOWN.repr(dict(self.words))
+        return f"word counts: {words}\ncalled for {self.num_merges} merges, {options}"
 
     def chosen(self) -> dict[str, Any]:
         """The options that differ from the defaults, so that a trainer without the others can be
@@ -161,6 +158,11 @@ class TrainerCall(Call):
         chosen = self.chosen()
         return {**chosen, "veto": vetoes.named(self.veto)} if "veto" in chosen else chosen
 
+    @property
+    def word_counts(self) -> WordCounts:
+        """The words as a trainer gets them."""
+        return WordCounts.from_items(self.words.items())
+
     def run(
         self, train: Subject, *meter: Meter, word_counts: WordCounts | None = None
     ) -> list[Merge]:
@@ -169,53 +171,39 @@ class TrainerCall(Call):
         Raises CheckSkipped if the trainer does not take a keyword, or the meter.
         """
         keywords = self.keywords()
-        for keyword in keywords:
+        for keyword in [*keywords, "meter"] if meter else keywords:
             if not accepts(train, keyword):
                 raise CheckSkipped(f"the trainer takes no {keyword}")
-        word_counts = (
-            WordCounts.from_items(self.words.items()) if word_counts is None else word_counts
-        )
 
-        positional: list[Any] = [word_counts, self.num_merges]
+        given = self.word_counts if word_counts is None else word_counts
+        positional: list[Any] = [given, self.num_merges]
         if meter:
-            if not accepts(train, "meter"):
-                raise CheckSkipped("the trainer takes no meter, so it reports no phases")
-            positional, keywords = arguments_for(
-                parameters_of(train), positional, meter[0], keywords, {}
-            )
+            parameters = parameters_of(train)
+            positional, keywords = arguments_for(parameters, positional, meter[0], keywords, {})
         return list(self.returned(lambda: train(*positional, **keywords), expect_merges))
 
     def defined(self) -> list[Merge]:
         return list(defined_merges(replace(self, threads=None)))
 
-    def difference(self, got: Sequence[Merge], want: Sequence[Merge]) -> str:
-        equal = first_difference(got, want)
-        mine, theirs = (
-            str(side[equal]) if equal < len(side) else "no more merges" for side in (got, want)
-        )
-        return f"first difference at merge {equal + 1}: got {mine}, want {theirs}"
-
-    def fault(self, got: Sequence[Merge]) -> str:
-        right = self.defined()
-        index = first_difference(got, right)
+    def fault(self, got: Sequence[Merge], want: Sequence[Merge]) -> str:
+        index = first_difference(got, want)
         number = index + 1
         if index < len(got) and not isinstance(got[index], tuple):
             kind = type(got[index]).__name__
             return f"merge {number} is a {kind}, {got[index]}; a merge is a tuple (left, right) of bytes"
-        if index == len(right):
+        if index == len(want):
             return f"merge {number} is one too many: the list ends after {index} merges"
 
-        words = WordCounts.from_items(self.words.items())
-        step = diagnosis.explained(
-            words,
-            [*got, right[index]][:number],
+        replay = Replay(
+            self.word_counts,
+            [*got, want[index]][:number],
             number,
-            [self.tie_break],
-            min_count=self.min_count,
-            veto=vetoes.named(self.veto),
-            inherited=self.inherited,
-            inheriting=self.inheriting,
+            self.min_count,
+            self.inherited,
+            self.inheriting,
+            vetoes.named(self.veto),
         )
+        step = diagnosis.explained(replay, number, [self.tie_break])
         if index < len(got):
             return diagnosis.describe(step)
         missing = diagnosis.merge_text(step.merge)
@@ -225,31 +213,30 @@ class TrainerCall(Call):
     def size(self) -> int:
         return sum(map(len, self.words)) + len(self.words) + len(self.inherited)
 
-    def as_test(self, imports: list[str], name: str, bound: list[str], got: Any = None, /) -> str:
-        """A whole test of a trainer, see call_of; of the first difference from `got` if the merges
-        are many.
-        """
+    def as_test(self, imports: list[str], name: str, bound: list[str]) -> str:
+        """A whole test of a trainer, see call_of."""
         chosen = self.chosen()
         texts = {
             "tie_break": f"TieBreak.{self.tie_break.name}",
             "inherited": "inherited",
             "veto": f"vetoes.named({self.veto!r})",
         }
-        keywords = [
-            f"{option}={texts.get(option, repr(value))}" for option, value in chosen.items()
-        ]
+        arguments = ["word_counts", str(self.num_merges), *bound]
+        for option, value in chosen.items():
+            arguments.append(f"{option}={texts.get(option, repr(value))}")
 
-        return function_text(
-            "test_these_words_give_the_defined_merges()",
+        lines = [
             *["from variants import vetoes"] * ("veto" in chosen),
             f"from variants.contract import {'TieBreak, ' * ('tie_break' in chosen)}WordCounts",
             *imports,
             "",
             f"word_counts = WordCounts.from_items({literal(list(self.words.items()))})",
             *[f"inherited = {literal(list(self.inherited))}"] * ("inherited" in chosen),
-            f"merges = {name}({', '.join(['word_counts', str(self.num_merges), *bound, *keywords])})",
-            assertion(self.defined(), got),
-        )
+            f"merges = {name}({', '.join(arguments)})",
+            f"assert merges == {literal(self.defined())}",
+        ]
+        body = textwrap.indent("\n".join(lines), "    ")
+        return f"def test_these_words_give_the_defined_merges():\n{body}\n"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -257,15 +244,7 @@ def defined_merges(call: TrainerCall) -> tuple[Merge, ...]:
     """The merges of the definition; cached, because every trainer is checked on the same words."""
     keywords = call.keywords()
     definition = registry.definition(extending=not keywords.keys() <= {"tie_break", "min_count"})
-    return tuple(definition(WordCounts.from_items(call.words.items()), call.num_merges, **keywords))
-
-
-def assertion(want: list[Merge], got: Sequence[Merge] | None) -> str:
-    """The assertion of a test: all merges if they are few, else the one that differs first."""
-    if len(want) <= FEW_MERGES:
-        return f"assert merges == {literal(want)}"
-    index = first_difference(got or [], want)
-    return f"assert merges[{index}:{index + 1}] == {literal(want[index : index + 1])}"
+    return tuple(definition(call.word_counts, call.num_merges, **keywords))
 
 
 def to_exhaustion(words: Words) -> int:
@@ -273,17 +252,5 @@ def to_exhaustion(words: Words) -> int:
     return sum(map(len, words)) + 5
 
 
-def words_text(words: Words) -> str:
-    """The word counts as Python writes them, in one line; long words and long tables are cut
-    short.
-    """
-    return f"word counts: {SHOWN.repr(dict(words))}"
-
-
 def literal(value: Any) -> str:
     return pprint.pformat(value, width=80, compact=True, sort_dicts=False)
-
-
-def function_text(signature: str, *lines: str) -> str:
-    body = textwrap.indent("\n".join(lines), "    ", lambda line: bool(line.strip()))
-    return f"def {signature}:\n{body}\n"

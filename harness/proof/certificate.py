@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.common.errors import Refusal
 from harness.common.files import write_output
+from harness.proof.compiled_replay import token_ids
 from variants.contract import Merge, TieBreak, WordCounts
 
 
@@ -39,11 +40,8 @@ def certificate(
         f"wanted {wanted}",
     ]
 
-    # A byte is its value; the tokens of merges are numbered from 256 on.
-    numbers = {bytes((byte,)): byte for byte in range(256)}
-    for left, right in merges:
-        lines.append(f"{numbers[left]} {numbers[right]}")
-        numbers[left + right] = len(numbers)
+    for left, right in zip(*token_ids(merges), strict=True):
+        lines.append(f"{left} {right}")
     content = "".join(f"{line}\n" for line in lines).encode()
     return content + digest_line(content)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.proof.calls import Call, CheckFailed, CheckSkipped, Subject, TrainerCall
 from harness.worker.calling import parameters_of
@@ -23,21 +24,25 @@ WIDTHS = (1, 2, 3, 7, 16)
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
-@dataclass(frozen=True)
-class Check:
-    """One thing a trainer or a word counter must do. Calling it with one raises CheckFailed if it
-    does not.
-
-    The body takes the `arguments`, then the function.
-    """
+class Check(NamedTuple):
+    """One thing a trainer or a word counter must do. The body raises CheckFailed if it does not."""
 
     name: str
     group: str
-    body: Callable[..., None]
-    arguments: tuple[Any, ...] = field(default=(), compare=False)
+    body: Callable[[Subject], None]
 
-    def __call__(self, subject: Subject) -> None:
-        self.body(*self.arguments, subject)
+
+def family(
+    name: str,
+    group: str,
+    body: Callable[[Any, Subject], None],
+    members: Iterable[tuple[object, Any]],
+) -> list[Check]:
+    """A check for each member, named by its label; the body takes the member, then the function."""
+    checks = []
+    for label, member in members:
+        checks.append(Check(f"{name}[{label}]", group, functools.partial(body, member)))
+    return checks
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class CheckResult:
 def outcome_of(check: Check, subject: Subject) -> CheckResult:
     """Run one check. What cannot run here is skipped, never failed."""
     try:
-        check(subject)
+        check.body(subject)
     except CheckFailed as failure:
         return CheckResult(check.name, check.group, FAILED, str(failure), failure.counterexample)
     except (CheckSkipped, Unavailable) as reason:
@@ -67,49 +72,43 @@ def is_word_counter(subject: Subject) -> bool:
     return next(iter(parameters_of(subject) or ()), "") == "corpus"
 
 
-def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) -> None:
-    """Raise CheckFailed if `meter` was given other phases, or more than the `wall` time there was.
-
-    Raises CheckSkipped without any phases.
+def reported_phases(call: Call, subject: Subject, phases: Sequence[str]) -> Mapping[str, float]:
+    """The seconds of the phases that a call reports. Raises CheckFailed for a phase that is none of
+    these, or if they take longer than the call, and CheckSkipped without any.
     """
+    meter = Meter()
+    start = time.perf_counter()
+    call.run(subject, meter)
+    wall = time.perf_counter() - start
+
     if not meter.seconds:
-        raise CheckSkipped(f"{who} reports no phases; all its time will show as other")
+        raise CheckSkipped("it reports no phases; all its time will show as other")
     for phase in meter.seconds:
         if phase not in phases:
             raise CheckFailed(f"reported the phase {phase!r}; phases are {', '.join(phases)}")
     reported = sum(meter.seconds.values())
     if reported > wall + CLOCK_ERROR:
         raise CheckFailed(f"reported phases of {reported} s in all, but the call took {wall} s")
+    return meter.seconds
 
 
-def fault_and_test(outcome: CheckResult, subject: Subject) -> tuple[str, str]:
-    """What is wrong on the input that failed, and for a trainer a whole test of that input.
-
-    The test is empty if none is short enough to paste; both are if there is no input.
-    """
-    if outcome.counterexample is None:
-        return "", ""
-    call, got = outcome.counterexample, None
-    try:
-        got = call.run(subject)
-        fault = call.fault(got)
-    except (CheckFailed, Unavailable) as failure:
-        fault = str(failure).partition("\n")[0]
-
-    test = call.as_test(*call_of(subject), got) if isinstance(call, TrainerCall) else ""
-    return fault, test if len(test) <= LONGEST_TEST else ""
+def whole_test(outcome: CheckResult, subject: Subject) -> str:
+    """A whole test of the input that a trainer failed; empty if none is short enough to paste."""
+    call = outcome.counterexample
+    if not isinstance(call, TrainerCall):
+        return ""
+    test = call.as_test(*call_of(subject))
+    return test if len(test) <= LONGEST_TEST else ""
 
 
 def call_of(subject: Subject) -> tuple[list[str], str, list[str]]:
     """The line that imports a function, its name there, and the keywords bound to it."""
     keywords: dict[str, Any] = {}
-    while isinstance(subject, functools.partial):
-        keywords = {**subject.keywords, **keywords}
+    if isinstance(subject, functools.partial):
+        keywords = subject.keywords
         subject = subject.func
-    module, name = (
-        getattr(subject, "__module__", ""),
-        getattr(subject, "__qualname__", type(subject).__qualname__),
-    )
+    module = getattr(subject, "__module__", "")
+    name = getattr(subject, "__qualname__", type(subject).__qualname__)
     if "<" in name:  # made by another function; the module may still have a name for it
         name = next(
             (key for key, value in vars(sys.modules[module]).items() if value is subject), name

@@ -5,11 +5,14 @@ native/replay.hpp has its structures and its proof.
 
 from __future__ import annotations
 
+import functools
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.progress import bar
 from harness.common.values import first_difference
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
@@ -49,116 +52,138 @@ class Moment(NamedTuple):
         return self.spellings[left], self.spellings[right]
 
 
-def judge_merges(
-    word_counts: WordCounts,
-    merges: Sequence[Merge],
-    num_merges: int,
-    *,
-    tie_break: TieBreak | None,
-    min_count: int = 1,
-    on_progress: Callable[[int], object] | None = None,
-    inherited: Sequence[Merge] = (),
-    inheriting: str = "kept",
-    veto: Veto | None = None,
-    **settings: Any,
-) -> Judged:
-    """Judge a list of merges, of `num_merges` requested ones; without a tie-break each choice among
-    equals is right.
+@dataclass(frozen=True)
+class Replay:
+    """A list of merges, of `num_merges` requested ones, replayed on its words as often as needed.
 
-    Inherited merges and the veto are passed as to a trainer. `on_progress` is called up to ten times
-    a second with the number of merges made. The `settings` are those of the compiled part:
-    `all_pairs`, which `sharing` needs, and sizes that change no result, for tests. Raises
-    ValueError for invalid word counts, and MemoryError.
+    The rules are as the trainer got them. A replay raises ValueError for invalid word counts, what
+    a veto of the user's own raises, MemoryError, and Refusal if the compiled part is not built.
     """
-    claimed, stays = inherited_first(merges, inherited, inheriting)
-    dropped = stays.count(False)
-    requested = max(num_merges, 0) + dropped
-    lefts, rights = token_ids(claimed[:requested], stays)
-    if len(lefts) < len(stays):  # the first merges are not those to be inherited
-        right = len(lefts)
-        return Judged(right, right == len(merges) < num_merges)
 
-    judged = _judge(
-        word_counts,
-        lefts,
-        rights,
-        num_merges=min(requested, LARGEST_COUNT) if len(lefts) == len(claimed) else len(lefts),
-        min_count=min(max(min_count, 1), LARGEST_COUNT),
-        tie_break=None if tie_break is None else list(TieBreak).index(tie_break),
-        on_progress=on_progress,
-        stays=bytes(stays),
-        veto=limits_of(veto),
-        **settings,
-    )
+    words: WordCounts
+    merges: Sequence[Merge]
+    num_merges: int
+    min_count: int = 1
+    inherited: Sequence[Merge] = ()
+    inheriting: str = "kept"
+    veto: Veto | None = None
+    name: str = "merges"
 
-    if inheriting == "met" and judged.met != stays:
-        different = next(index for index, stay in enumerate(stays) if judged.met[index] != stay)
-        right = sum(stays[:different])
-        return Judged(right, right == len(merges) < num_merges)
-    new = slice(len(stays), None)
-    right = max(judged.right - dropped, len(stays) - dropped)
-    return Judged(right, judged.too_few, judged.counts[new], judged.sharing[new])
+    @functools.cached_property
+    def claims(self) -> tuple[Sequence[Merge], list[bool]]:
+        return inherited_first(self.merges, self.inherited, self.inheriting)
 
+    @property
+    def staying(self) -> int:
+        """How many of the first merges are inherited."""
+        return sum(self.claims[1])
 
-def moment_after(
-    word_counts: WordCounts,
-    merges: Sequence[Merge],
-    pair: Merge | None = None,
-    *,
-    inherited: int = 0,
-    veto: Veto | None = None,
-) -> Moment | None:
-    """What is true after these merges, made as they are; None if one joins a token that no merge
-    before it makes, or makes a token again.
+    def judged(self, tie_break: TieBreak | None, **settings: Any) -> Judged:
+        """Judge the list under a tie-break; without one, each choice among equals is right.
 
-    Pairs that the veto refuses, or that spell a token of the `inherited` first merges, are left out.
-    """
-    lefts, rights = token_ids(merges)
-    if len(lefts) < len(merges):
-        return None
+        The `settings` are those of the compiled part: `all_pairs`, which `sharing` needs, and sizes
+        that change no result, for tests.
+        """
+        claimed, stays = self.claims
+        dropped = stays.count(False)
+        requested = max(self.num_merges, 0) + dropped
+        lefts, rights = token_ids(claimed[:requested], stays)
+        if len(lefts) < len(stays):  # the first merges are not those to be inherited
+            return self._right(len(lefts))
 
-    spellings = [bytes((byte,)) for byte in range(256)]
-    spellings += [left + right for left, right in merges]
-    ids = {spelling: number for number, spelling in enumerate(spellings)}
-    known = [pair] if pair is not None and ids.keys() >= {*pair} else []
-    judged = _judge(
-        word_counts,
-        lefts,
-        rights,
-        num_merges=len(lefts),
-        stays=bytes(index < inherited for index in range(len(lefts))),
-        veto=limits_of(veto),
-        all_pairs=True,
-        asked=[(ids[left], ids[right]) for left, right in known],
-    )
-    pair_count = sum(judged.asked)
-    return Moment(pair_count, judged.highest, judged.best, spellings, judged.merged)
+        is_known = len(lefts) == len(claimed)
+        with bar(f"replaying {self.name}", self.num_merges, "merges") as show:
+            judged = self._answer(
+                lefts,
+                rights,
+                num_merges=min(requested, LARGEST_COUNT) if is_known else len(lefts),
+                min_count=min(max(self.min_count, 1), LARGEST_COUNT),
+                tie_break=None if tie_break is None else list(TieBreak).index(tie_break),
+                on_progress=show,
+                stays=bytes(stays),
+                **settings,
+            )
 
+        if self.inheriting == "met" and judged.met != stays:
+            return self._right(sum(stays[: first_difference(judged.met, stays)]))
+        new = slice(len(stays), None)
+        right = max(judged.right, len(stays)) - dropped
+        return Judged(right, judged.too_few, judged.counts[new], judged.sharing[new])
 
-def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int | None:
-    """The number of tokens of the words after these merges, or None; each word counts as many times
-    as it occurs.
+    def _right(self, right: int) -> Judged:
+        """So many of the first merges are right, and the next is not the inherited one."""
+        return Judged(right, right == len(self.merges) < self.num_merges)
 
-    >>> tokens_left(WordCounts.from_items([(b"abc", 2)]), [(b"a", b"b")])
-    4
-    """
-    moment = moment_after(word_counts, merges)
-    if moment is None:
-        return None
-    size: int = sum(len(word) * count for word, count in word_counts.items())
-    return size - moment.merged
+    def is_right(self, judged: Judged) -> bool:
+        return judged.right == len(self.merges) and not judged.too_few
 
+    @functools.cached_property
+    def up_to_ties(self) -> Judged:
+        return self.judged(None, all_pairs=True)
 
-def _judge(word_counts: WordCounts, *claims: array[int], **question: Any) -> Any:
-    """Call the compiled part. Raises Refusal if it is not built."""
-    try:
-        from harness.proof.native import _replay
-    except ImportError as error:
-        advice = "python -m pip install -e . builds it"
-        raise Refusal(f"the compiled replay is not built; {advice}", UNMEASURED) from error
+    @functools.cached_property
+    def reached(self) -> dict[TieBreak, int]:
+        """How many merges are right under each tie-break."""
+        return {tie_break: self.judged(tie_break).right for tie_break in TieBreak}
 
-    columns = word_counts.data, word_counts.offsets, word_counts.counts
-    return _replay.judge(*columns, *claims, **question)
+    @property
+    def ties(self) -> int:
+        """How many merges were choices among equals."""
+        return sum(sharing > 1 for sharing in self.up_to_ties.sharing)
+
+    def moment(self, number: int, pair: Merge | None = None) -> Moment | None:
+        """What is true after so many merges, made as they are; None if one joins a token that no
+        merge before it makes, or makes a token again.
+
+        Pairs that the veto refuses, or that spell an inherited token, are left out.
+        """
+        merges, staying = self.merges[:number], self.staying
+        lefts, rights = token_ids(merges)
+        if len(lefts) < len(merges):
+            return None
+
+        spellings = [bytes((byte,)) for byte in range(256)]
+        spellings += [left + right for left, right in merges]
+        ids = {spelling: number for number, spelling in enumerate(spellings)}
+        known = [pair] if pair is not None and ids.keys() >= {*pair} else []
+        judged = self._answer(
+            lefts,
+            rights,
+            num_merges=len(lefts),
+            stays=bytes(index < staying for index in range(len(lefts))),
+            all_pairs=True,
+            asked=[(ids[left], ids[right]) for left, right in known],
+        )
+        pair_count = sum(judged.asked)
+        return Moment(pair_count, judged.highest, judged.best, spellings, judged.merged)
+
+    @functools.cached_property
+    def end(self) -> Moment | None:
+        """What is true after the last merge."""
+        return self.moment(len(self.merges))
+
+    def tokens_left(self) -> int | None:
+        """The number of tokens of the words after the last merge, or None; each word counts as many
+        times as it occurs.
+
+        >>> Replay(WordCounts.from_items([(b"abc", 2)]), [(b"a", b"b")], 1).tokens_left()
+        4
+        """
+        if self.end is None:
+            return None
+        size: int = sum(len(word) * count for word, count in self.words.items())
+        return size - self.end.merged
+
+    def _answer(self, *claims: array[int], **question: Any) -> Any:
+        """Call the compiled part."""
+        try:
+            from harness.proof.native import _replay
+        except ImportError as error:
+            advice = "python -m pip install -e . builds it"
+            raise Refusal(f"the compiled replay is not built; {advice}", UNMEASURED) from error
+
+        columns = self.words.data, self.words.offsets, self.words.counts
+        return _replay.judge(*columns, *claims, veto=limits_of(self.veto), **question)
 
 
 def token_ids(merges: Sequence[Merge], stays: Sequence[bool] = ()) -> tuple[array[int], array[int]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import random
 import tempfile
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from harness.proof.calls import (
     accepts,
 )
 from harness.proof.cases import Case, read_cases, token_from, words_from
-from harness.proof.checks import WIDTHS, Check, expect_phases
+from harness.proof.checks import WIDTHS, Check, family, reported_phases
 from harness.worker.calling import expect_word_counts
 from variants.contract import COUNTING_PHASES, GPT2_PATTERN, Corpus, InvalidText, Meter
 
@@ -51,18 +50,11 @@ def counter_checks() -> list[Check]:
         check_names_the_offset_far_into_a_file: "large files",
         check_large_file_equals_definition: "large files",
     }
-    examples = [
-        Check(f"check_worked_file[{case.name}]", "worked files", check_worked_file, (case,))
-        for case in FILE_CASES
-    ]
-    texts = [
-        Check(f"check_equals_definition[{seed}]", "random texts", check_text, (seed,))
-        for seed in range(SEEDS)
-    ]
+    cases = ((case.name, case) for case in FILE_CASES)
     return [
-        *examples,
+        *family("check_worked_file", "worked files", check_worked_file, cases),
         *(Check(body.__name__, group, body) for body, group in bodies.items()),
-        *texts,
+        *family("check_equals_definition", "random texts", check_text, enumerate(range(SEEDS))),
     ]
 
 
@@ -93,6 +85,8 @@ class CounterCall(Call):
         """The words with their counts, or the offset that the counter names as that of the first
         invalid byte.
         """
+        if meter and not accepts(count, "meter"):
+            raise CheckSkipped("the counter takes no meter")
         keywords = {} if self.width is None else {"threads": self.width}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "corpus.txt")
@@ -109,7 +103,7 @@ class CounterCall(Call):
     def defined(self) -> dict[bytes, int] | int:
         return words_of_definition(replace(self, width=None))
 
-    def difference(self, got: dict[bytes, int] | int, want: dict[bytes, int] | int) -> str:
+    def fault(self, got: dict[bytes, int] | int, want: dict[bytes, int] | int) -> str:
         if isinstance(want, int) or isinstance(got, int):
             return f"got {SHOWN.repr(got)}, want {SHOWN.repr(want)}; a number is the offset of an invalid byte"
         word = min(word for word in {*got, *want} if got.get(word, 0) != want.get(word, 0))
@@ -159,14 +153,8 @@ def check_calls_are_independent(count: Subject) -> None:
 
 
 def check_reports_counting_phases(count: Subject) -> None:
-    if not accepts(count, "meter"):
-        raise CheckSkipped("the counter takes no meter, so it reports no phases")
     for call in CounterCall(b"ab cd<|e|>" * 20, SPECIAL).at_widths_of(count):
-        start, meter = time.perf_counter(), Meter()
-        call.run(count, meter)
-        expect_phases(
-            meter, (*COUNTING_PHASES, "convert"), time.perf_counter() - start, "the counter"
-        )
+        reported_phases(call, count, (*COUNTING_PHASES, "convert"))
 
 
 @functools.cache

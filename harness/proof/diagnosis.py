@@ -10,90 +10,75 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.common.units import count_text, counted_text, occasions_text, token_text
-from harness.proof.compiled_replay import inherited_first, moment_after
-from variants.contract import Merge, TieBreak, Veto, WordCounts
-
-MAXIMUM, TIE, WRONG, TOO_RARE, NOT_ALLOWED = "maximum", "tie", "wrong", "too_rare", "not_allowed"
+from harness.proof.compiled_replay import Moment, Replay
+from variants.contract import Merge, TieBreak, WordCounts
 
 
 class Step(NamedTuple):
     """One merge, numbered from 1, with what was true of it at its moment.
 
-    `occurrences` is the count of its pair. `highest` is the highest count of a pair that may be merged (0: no
-    pair is left), `sharing` how many pairs have it, and `choices` which of them each tie-break
-    takes. `reason` says why a pair may not be merged.
+    `reason` says why it may not be made; empty if it may. `occurrences` is the count of its pair.
+    `highest` is the highest count of a pair that may be merged (0: no pair is left), `sharing` how
+    many pairs have it, and `choices` which of them each tie-break takes.
     """
 
     number: int
     merge: Merge
-    judgement: str
+    reason: str = ""
     occurrences: int = 0
     highest: int = 0
     sharing: int = 0
     choices: Mapping[TieBreak, Merge] = {}
-    reason: str = ""
 
 
 def explained(
-    words: WordCounts,
-    merges: Sequence[Merge],
-    number: int,
-    tie_breaks: Sequence[TieBreak] = tuple(TieBreak),
-    *,
-    min_count: int = 1,
-    inherited: Sequence[Merge] = (),
-    inheriting: str = "kept",
-    veto: Veto | None = None,
+    replay: Replay, number: int, tie_breaks: Sequence[TieBreak] = tuple(TieBreak)
 ) -> Step:
-    """What is true of merge `number` of a list, after those before it; inherited merges and the veto
-    are as the trainer got them.
-    """
-    before, merge = merges[: number - 1], merges[number - 1]
-    staying = sum(inherited_first(merges, inherited, inheriting)[1])
-    moment = moment_after(words, before, merge, inherited=staying, veto=veto)
-    if number <= staying or (inheriting == "kept" and number <= len(inherited)):
-        reason = "in place of an inherited one"
-    elif moment is None:
-        reason = "after a merge that cannot be made"
-    elif not {*moment.spellings} >= {*merge}:
-        reason = "of a token that no earlier merge makes"
-    elif merge in before:
-        reason = "made before"
-    elif (veto is not None and veto(*merge)) or b"".join(merge) in moment.spellings[256:][:staying]:
-        reason = "vetoed, or spelling an inherited token again"
-    else:
-        reason = ""
+    """What is true of a merge of a list, after those before it."""
+    merge = replay.merges[number - 1]
+    moment = replay.moment(number - 1, merge)
+    reason = refusal(replay, number, moment)
     if moment is None:
-        return Step(number, merge, NOT_ALLOWED, reason=reason)
+        return Step(number, merge, reason)
 
-    count = moment.pair_count
-    if reason:
-        judgement = NOT_ALLOWED
-    elif not count or count < moment.highest:
-        judgement = WRONG
-    elif count < min_count:
-        judgement = TOO_RARE
-    else:
-        judgement = TIE if len(moment.best) > 1 else MAXIMUM
+    count, sharing = moment.pair_count, len(moment.best)
+    if not reason and 0 < moment.highest == count < replay.min_count:
+        reason = f"{occasions_text(count)}, below min_count"
     choices = {tie_break: moment.choice(tie_break) for tie_break in tie_breaks if moment.best}
-    return Step(number, merge, judgement, count, moment.highest, len(moment.best), choices, reason)
+    return Step(number, merge, reason, count, moment.highest, sharing, choices)
+
+
+def refusal(replay: Replay, number: int, moment: Moment | None) -> str:
+    """Why a merge may not be made at its moment, however frequent it is; empty if it may."""
+    merge = replay.merges[number - 1]
+    if number <= replay.staying:
+        return "in place of an inherited one"
+    if moment is None:
+        return "after a merge that cannot be made"
+    if not {*moment.spellings} >= {*merge}:
+        return "of a token that no earlier merge makes"
+    if merge in replay.merges[: number - 1]:
+        return "made before"
+    is_spelled_again = b"".join(merge) in moment.spellings[256:][: replay.staying]
+    if is_spelled_again or (replay.veto is not None and replay.veto(*merge)):
+        return "vetoed, or spelling an inherited token again"
+    return ""
 
 
 def describe(step: Step) -> str:
     """One merge, with what was true of it.
 
     >>> tied = {TieBreak.RAW_BYTES: (b"a", b"b"), TieBreak.GREATEST_BYTES: (b"c", b"d")}
-    >>> describe(Step(7, (b"a", b"b"), TIE, 3, 3, 2, tied))
+    >>> describe(Step(7, (b"a", b"b"), "", 3, 3, 2, tied))
     "merge 7: b'a' + b'b', 3 times, a tie with 1 other; raw_bytes takes b'a' + b'b'; greatest_bytes takes b'c' + b'd'"
     """
     text = f"merge {step.number}: {merge_text(step.merge)}"
-    if step.judgement == NOT_ALLOWED:
+    if step.reason:
         return f"{text}, {step.reason}"
     text += f", {occasions_text(step.occurrences)}"
-    if step.judgement == MAXIMUM:
+    is_best = 0 < step.occurrences == step.highest
+    if is_best and step.sharing == 1:
         return f"{text}, the most frequent pair of its moment"
-    if step.judgement == TOO_RARE:
-        return f"{text}, below min_count"
     if not step.highest:
         return f"{text}; no pair was left"
 
@@ -103,7 +88,7 @@ def describe(step: Step) -> str:
     if step.sharing == 1:
         return f"{text}; the most frequent is {merge_text(*takers)}, {occasions_text(step.highest)}"
 
-    if step.judgement == TIE:
+    if is_best:
         text += (
             f", a tie with {count_text(step.sharing - 1)} other{'s' if step.sharing > 2 else ''}"
         )

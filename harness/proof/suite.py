@@ -22,10 +22,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.common import errors, registry
 from harness.common.errors import Refusal
@@ -44,9 +44,9 @@ from harness.proof.checks import (
     SKIPPED,
     Check,
     CheckResult,
-    fault_and_test,
     is_word_counter,
     outcome_of,
+    whole_test,
 )
 from harness.proof.counter_checks import counter_checks, random_file
 from harness.proof.trainer_checks import random_call, trainer_checks
@@ -74,8 +74,7 @@ def checks_for(subject: Subject, tie_breaks: Sequence[TieBreak] = tuple(TieBreak
     return trainer_checks(tie_breaks, extending="inherited" in (parameters_of(subject) or ()))
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """A target with its parameters, the tie-breaks, and the names of the checks to make."""
 
     target: str
@@ -127,7 +126,7 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
         failed += [outcome] if outcome.status == FAILED else []
     if failed:
         shown = min(failed, key=size_of)
-        send(shown=(shown.check, *fault_and_test(shown, subject)))
+        send(shown=(shown.check, whole_test(shown, subject)))
 
 
 def size_of(outcome: CheckResult) -> float:
@@ -180,8 +179,8 @@ class Child:
         self.request, self.process = request, process
         self.line = Connection(os.dup(process.line.fileno()))
         self.send((request, folder, import_from()))
-        self.shown: tuple[str, str, str] | None = None
-        """The failed check of the smallest input, what is wrong on it, and a test of it, or its text."""
+        self.shown: tuple[str, str] | None = None
+        """The failed check of the smallest input, and a test of it, or its text."""
         try:
             start = self.receive(SECONDS_FOR_AN_IMPORT)
         except ChildFailed as failure:
@@ -229,7 +228,7 @@ class Child:
             if returned == want:
                 continue
 
-            self.shown = FRESH[0], "", str(fresh)
+            self.shown = FRESH[0], str(fresh)
             return CheckResult(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
         return CheckResult(*FRESH, PASSED)
 
@@ -294,8 +293,8 @@ def print_report(child: Child, name: str) -> int:
 
     failed = {outcome.check: outcome for outcome in outcomes if outcome.status == FAILED}
     if failed:
-        check, fault, test = child.shown or (next(iter(failed)), "", "")
-        lines = (fault or failed[check].message).splitlines()[:3]
+        check, test = child.shown or (next(iter(failed)), "")
+        lines = failed[check].message.splitlines()[: 1 if test else 3]
         print_stdout(
             "\n    ".join(line[:300] for line in [f"FAILED {check}: {lines[0]}", *lines[1:]])
         )

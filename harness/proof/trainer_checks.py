@@ -9,16 +9,14 @@ going on from merges as variants/extending.py defines it.
 
 from __future__ import annotations
 
-import functools
-import itertools
 import random
 import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from harness.common import registry
 from harness.common.units import count_text
 from harness.proof.calls import (
     CheckFailed,
@@ -29,7 +27,7 @@ from harness.proof.calls import (
     to_exhaustion,
 )
 from harness.proof.cases import EXTENSION_CASES, MERGE_CASES, Case
-from harness.proof.checks import WIDTHS, Check, expect_phases
+from harness.proof.checks import WIDTHS, Check, family, reported_phases
 from variants.contract import PHASES, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 NEEDED_PHASES = ("init", "max", "update")
@@ -39,7 +37,7 @@ SAMPLES: tuple[Words, ...] = (
     {b"zb": 1, b" a": 1, b"\xc3\xa9": 1, b"usz": 1, b"usbz": 1, b"ab": 1, b"ac": 1, b"caca": 1},
 )
 ALPHABET = (ord("a"), ord("b"), 0x00, 0x01, 0xFF)
-LETTERS = b"ab :\xc3\xa9\n"
+LETTERS = (*b"ab :\xc3\xa9\n",)
 VETOES = (
     "none", "superbpe", "bytes:3", "characters:2", "whole_characters",
     "[whole_characters,bytes:4]", "protected:61.c3a9", "none",
@@ -63,8 +61,8 @@ def trainer_checks(
         "check_equals_definition", "random words", random_call, SEEDS, [first] * 4 + others
     )
     for name, (group, number, words) in INPUTS.items():
-        checks.append(Check(name, group, check_words, (words, number, first)))
-    checks.append(Check("check_a_thousand_calls", "large inputs", check_many_calls, (first,)))
+        checks.append(Check(name, group, partial(check_words, words, number, first)))
+    checks.append(Check("check_a_thousand_calls", "large inputs", partial(check_many_calls, first)))
     return checks + (extension_checks(tie_breaks) if extending else [])
 
 
@@ -81,17 +79,27 @@ def properties(tie_break: TieBreak) -> list[Check]:
         check_stops_when_progress_is_refused,
         check_width_is_irrelevant,
     )
-    return [Check(body.__name__, "properties", on_samples, (body, tie_break)) for body in bodies]
+    calls = [TrainerCall(words, to_exhaustion(words), tie_break) for words in SAMPLES]
+    return [Check(body.__name__, "properties", partial(on_calls, body, calls)) for body in bodies]
 
 
 def extension_checks(tie_breaks: Sequence[TieBreak]) -> list[Check]:
     """All checks of an extender, the most telling first."""
-    cases = [case for case in EXTENSION_CASES if case.call.tie_break in tie_breaks]
-    bodies = (check_refuses_to_inherit, check_extends_at_any_width)
-    checks = examples("check_extends", "extending", cases, tie_breaks)
-    checks += [Check(body.__name__, "extending", body, (tie_breaks[0],)) for body in bodies]
-    name, group = "check_extends_as_defined", "extending random words"
-    return checks + seeded(name, group, random_extension, EXTENSION_SEEDS, tie_breaks)
+    group, first = "extending", tie_breaks[0]
+    calls = [random_extension(seed, first) for seed in range(5)]
+    at_any_width = partial(on_calls, check_width_is_irrelevant, calls)
+    return [
+        *examples("check_extends", group, EXTENSION_CASES, tie_breaks),
+        Check("check_refuses_to_inherit", group, partial(check_refuses_to_inherit, first)),
+        Check("check_extends_at_any_width", group, at_any_width),
+        *seeded(
+            "check_extends_as_defined",
+            "extending random words",
+            random_extension,
+            EXTENSION_SEEDS,
+            tie_breaks,
+        ),
+    ]
 
 
 def examples(
@@ -100,10 +108,8 @@ def examples(
     """A check for each case; those of another tie-break are compared with the definition under the
     first of these.
     """
-    return [
-        Check(f"{name}[{case.name}]", group, check_worked_example, (case, tie_breaks))
-        for case in cases
-    ]
+    body = partial(check_worked_example, tie_breaks)
+    return family(name, group, body, ((case.name, case) for case in cases))
 
 
 def seeded(
@@ -114,17 +120,14 @@ def seeded(
     tie_breaks: Sequence[TieBreak],
 ) -> list[Check]:
     """Comparisons with the definition on random calls; every ten take another tie-break."""
-    checks = []
-    for seed in range(seeds):
-        call = functools.partial(make, seed, tie_breaks[seed // 10 % len(tie_breaks)])
-        checks.append(Check(f"{name}[{seed}]", group, check_equals_definition, (call,)))
-    return checks
+    calls = (partial(make, seed, tie_breaks[seed // 10 % len(tie_breaks)]) for seed in range(seeds))
+    return family(name, group, check_equals_definition, enumerate(calls))
 
 
 # Comparisons with the definition
 
 
-def check_worked_example(case: Case, tie_breaks: Sequence[TieBreak], train: Subject) -> None:
+def check_worked_example(tie_breaks: Sequence[TieBreak], case: Case, train: Subject) -> None:
     if case.call.tie_break in tie_breaks:
         case.call.expect(train, case.want, case.why)
     else:
@@ -160,11 +163,11 @@ def check_many_calls(tie_break: TieBreak, train: Subject) -> None:
 # Properties
 
 
-def on_samples(
-    body: Callable[[Subject, TrainerCall], None], tie_break: TieBreak, train: Subject
+def on_calls(
+    body: Callable[[Subject, TrainerCall], None], calls: Sequence[TrainerCall], train: Subject
 ) -> None:
-    for words in SAMPLES:
-        body(train, TrainerCall(words, to_exhaustion(words), tie_break))
+    for call in calls:
+        body(train, call)
 
 
 def check_stops_at_num_merges(train: Subject, call: TrainerCall) -> None:
@@ -177,7 +180,7 @@ def check_leaves_input_alone(train: Subject, call: TrainerCall) -> None:
     """Pass columns that can be written, unlike those of a measured run, and compare them
     afterwards.
     """
-    original = WordCounts.from_items(call.words.items())
+    original = call.word_counts
     columns: dict[str, Any] = {
         "data": bytearray(original.data),
         "offsets": array("q", original.offsets),
@@ -212,16 +215,14 @@ class WatchingMeter(Meter):
 
 
 def check_reports_phases(train: Subject, call: TrainerCall) -> None:
-    start, meter = time.perf_counter(), Meter()
-    call.run(train, meter)
-    expect_phases(meter, PHASES, time.perf_counter() - start, "the trainer")
-    missing = [phase for phase in NEEDED_PHASES if phase not in meter.seconds]
+    seconds = reported_phases(call, train, PHASES)
+    missing = [phase for phase in NEEDED_PHASES if phase not in seconds]
     if missing == [*NEEDED_PHASES]:
         raise CheckSkipped(
-            f"the trainer reports no phase but {', '.join(meter.seconds)}; the rest shows as other"
+            f"the trainer reports no phase but {', '.join(seconds)}; the rest shows as other"
         )
     if missing:
-        reported = f"reported {', '.join(meter.seconds)}, but never {', '.join(missing)}"
+        reported = f"reported {', '.join(seconds)}, but never {', '.join(missing)}"
         raise CheckFailed(f"{reported}: a lap is missing, and its time shows under another phase")
 
 
@@ -266,8 +267,8 @@ def check_stops_when_progress_is_refused(train: Subject, call: TrainerCall) -> N
     call.compare(stopped, merges[: len(stopped)], why)
 
 
-def check_width_is_irrelevant(train: Subject, *calls: TrainerCall) -> None:
-    for call, threads in itertools.product(calls, WIDTHS):
+def check_width_is_irrelevant(train: Subject, call: TrainerCall) -> None:
+    for threads in WIDTHS:
         replace(call, threads=threads).expect_definition(train)
 
 
@@ -284,15 +285,8 @@ UNINHERITABLE: tuple[tuple[list[Merge], int, str], ...] = (
 def check_refuses_to_inherit(tie_break: TieBreak, train: Subject) -> None:
     for inherited, num_merges, why in UNINHERITABLE:
         call = TrainerCall({b"abcd": 2}, num_merges, tie_break, inherited=tuple(inherited))
-        word_counts = WordCounts.from_items(call.words.items())
-
         try:
-            train(
-                word_counts,
-                num_merges,
-                tie_break=tie_break,
-                inherited=inherited,
-            )
+            train(call.word_counts, num_merges, tie_break=tie_break, inherited=inherited)
         except (ValueError, Unavailable):
             continue
         except Exception as error:
@@ -302,48 +296,42 @@ def check_refuses_to_inherit(tie_break: TieBreak, train: Subject) -> None:
         raise CheckFailed(f"raised no ValueError: {why}\n{call}")
 
 
-def check_extends_at_any_width(tie_break: TieBreak, train: Subject) -> None:
-    check_width_is_irrelevant(train, *(random_extension(seed, tie_break) for seed in range(5)))
-
-
 # Random and large inputs
 
 
-def random_words(seed: int) -> dict[bytes, int]:
-    """A small table of words over one to four symbols, the first tiny; one weight in ten is beyond 32
-    bits.
-    """
-    chance = random.Random(seed)
-    words_number, letters = min(seed // 10 + 1, 8), min(seed // 5 + 3, 16)
-    alphabet = chance.sample(ALPHABET, chance.randint(1, 4))
+def random_words(
+    chance: random.Random, letters: Sequence[int], number: int, longest: int
+) -> dict[bytes, int]:
+    """Words over these letters, at most so many; one weight in ten is beyond 32 bits."""
     words: dict[bytes, int] = {}
-    for _ in range(chance.randint(1, words_number)):
-        word = bytes(chance.choices(alphabet, k=chance.randint(1, letters)))
+    for _ in range(number):
+        word = bytes(chance.choices(letters, k=chance.randint(1, longest)))
         words[word] = chance.randint(1, 6) + (2**32 if chance.random() < 0.1 else 0)
     return words
 
 
 def random_call(seed: int, tie_break: TieBreak) -> TrainerCall:
-    """Random words, trained on to the end; one call in four has a min_count."""
-    words, min_count = random_words(seed), (1, 1, 1, 1, 1, 1, 2, 5)[seed % 8]
+    """Words over one to four symbols, the first tiny, trained on to the end; one call in four has a
+    min_count.
+    """
+    chance = random.Random(seed)
+    letters = chance.sample(ALPHABET, chance.randint(1, 4))
+    number = chance.randint(1, min(seed // 10 + 1, 8))
+    words = random_words(chance, letters, number, min(seed // 5 + 3, 16))
+    min_count = (1, 1, 1, 1, 1, 1, 2, 5)[seed % 8]
     return TrainerCall(words, to_exhaustion(words), tie_break, min_count)
 
 
 def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
-    """Pieces, some of them long runs, and a list that the definition can inherit."""
+    """Words, one of them perhaps a long run, and a list that the definition can inherit."""
     chance = random.Random(seed)
-    letters = chance.sample(list(LETTERS), chance.randint(2, len(LETTERS)))
-    words: dict[bytes, int] = {}
-    for _ in range(chance.randint(1, 7)):
-        run = letters[:1] * chance.choice((0, 0, 0, 0, 40))
-        word = bytes(chance.choices(letters, k=chance.randint(2, 18)) + run)
-        words[word] = chance.randint(1, 5)
+    letters = chance.sample(LETTERS, chance.randint(2, len(LETTERS)))
+    words = random_words(chance, letters, chance.randint(1, 7), 18)
+    words[bytes(letters[:1]) * chance.choice((1, 1, 40))] = 1
 
-    others = {bytes(chance.choices(letters, k=chance.randint(2, 9))): 1 for _ in range(4)}
-    learned_from = WordCounts.from_items(
-        chance.choice((words, others, {**others, **words})).items()
-    )
-    inherited = registry.definition()(learned_from, chance.randint(0, 12))
+    others = random_words(chance, letters, 4, 9)
+    learned_from = chance.choice((words, others, {**others, **words}))
+    inherited = TrainerCall(learned_from, chance.randint(0, 12)).defined()
     inheriting = chance.choice(("kept", "met"))
     if inheriting == "met" and chance.random() < 0.5:
         inherited = chance.sample(inherited, len(inherited)) + inherited[:1]
@@ -354,25 +342,15 @@ def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
 
 
 def words_with_many_ties() -> dict[bytes, int]:
-    """500 short words over few bytes with small weights: after some hundred merges, all are
-    ties.
-    """
-    chance = random.Random(1500)
-    alphabet = chance.sample(range(256), 24)
-    words: dict[bytes, int] = {}
-    while len(words) < 500:
-        words[bytes(chance.choices(alphabet, k=chance.randint(2, 7)))] = chance.randint(1, 3)
-    return words
+    """Short words over few bytes with small weights: after some hundred merges, most are ties."""
+    return random_words(random.Random(1500), range(0, 240, 10), 700, 7)
 
 
 def very_many_words() -> dict[bytes, int]:
     """More words than 16 bits can number, of three bytes each; the last ones have the largest
     counts.
     """
-    letters = bytes(range(65, 107))
-    numbers = random.Random(70_000).sample(range(len(letters) ** 3), 70_000)
-    words = [bytes((letters[n % 42], letters[n // 42 % 42], letters[n // 42**2])) for n in numbers]
-    return {word: 1 + 50 * (index >= 1 << 16) for index, word in enumerate(words)}
+    return {number.to_bytes(3, "big"): 1 + 50 * (number >> 16) for number in range(70_000)}
 
 
 def every_byte() -> dict[bytes, int]:

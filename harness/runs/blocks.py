@@ -303,20 +303,22 @@ def prove_merges(trained: Trained, session: Session) -> None:
     if trained.merges is None or not (whole or answer.status == TIMEOUT):
         return
     # late: NumPy comes with it, and is slow to import
-    from harness.proof.compiled_replay import tokens_left
-    from harness.proof.prove import MergeList, prove
+    from harness.proof.compiled_replay import Replay
+    from harness.proof.prove import prove
 
     tie_break = TieBreak(ties) if (ties := trained.tie_break) is not None else None
-    merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, excuse(cell))
-    key = cell.task_key, trained.merges_sha256, whole, tie_break, merges.by_design
+    merges, by_design = trained.merges, excuse(cell)
+    key = cell.task_key, trained.merges_sha256, whole, tie_break, by_design
 
     if key not in session.judged:
         word_counts, tokens = session.words(cell.reading), None
         if word_counts is None:
             return
-        identity = prove(word_counts, merges, cell.min_count, **cell.extending())
+        asked = merges, cell.num_merges, cell.min_count
+        replay = Replay(word_counts, *asked, name=cell.label, **cell.extending())
+        identity = prove(replay, tie_break, whole=whole, by_design=by_design)
         if identity.kind == BY_DESIGN and (words := own_words(trained, session)) is not None:
-            judged = prove(words, replace(merges, tie_break=None, by_design=None), cell.min_count)
+            judged = prove(Replay(words, *asked, name=cell.label), None, whole=whole)
             of_own_words = judged.kind.replace("_", " ")
             if judged.tie_break:
                 of_own_words += f" ({judged.tie_break})"
@@ -327,7 +329,7 @@ def prove_merges(trained: Trained, session: Session) -> None:
             reason = "; ".join(filter(None, [identity.reason, of_words]))
             identity = replace(identity, reason=reason)
         if session.settings.tokens and whole:
-            tokens = tokens_left(word_counts, trained.merges)
+            tokens = replay.tokens_left()
         session.judged[key] = identity, tokens
     trained.identity, trained.tokens = session.judged[key]
 

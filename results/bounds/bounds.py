@@ -20,14 +20,14 @@ from harness.common import registry
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, ratio_text, seconds_text
 from harness.measure.machine import environment
-from harness.proof.compiled_replay import judge_merges
+from harness.proof.compiled_replay import Replay
 from harness.proof.native import _replay
 from harness.results.rows import rows
 from harness.results.selection import records_of
 from harness.runs.blocks import words_of
 from harness.runs.plan import plan_of_words
 from variants import flat
-from variants.contract import Merge, TieBreak
+from variants.contract import Merge
 
 BOARD = Path("results/board")
 FIGURES = Path(__file__).with_name("figures.json")
@@ -99,8 +99,7 @@ def figures_of(name: str, sizes: Sequence[int]) -> dict[str, Any]:
         if not lists:
             words = words_of(cell, plan.settings)[0]
             merges = flat.train(words, cell.num_merges)
-            rule = TieBreak.GREATEST_BYTES
-            judged = judge_merges(words, merges, len(merges), tie_break=rule, all_pairs=True)
+            judged = Replay(words, merges, len(merges)).up_to_ties
             tied = np.cumsum([sharing > 1 for sharing in judged.sharing]).tolist()
             deepest = np.maximum.accumulate(rounds(merges)).tolist()
 

@@ -14,10 +14,10 @@ import pytest
 
 from harness.proof.calls import TrainerCall
 from harness.proof.compiled_replay import token_ids
-from harness.proof.trainer_checks import random_words
+from harness.proof.trainer_checks import random_call
 from harness.worker.calling import expect_merges
 from harness.worker.exchange import merges_sha256, packed, unpacked
-from variants.contract import Merges
+from variants.contract import GREATEST_BYTES, Merges
 
 
 def ids(*numbers: int) -> Merges:
@@ -28,7 +28,8 @@ def test_merges_spell_what_a_list_holds(monkeypatch: pytest.MonkeyPatch) -> None
     for seed in range(60):
         dice = random.Random(seed)
         monkeypatch.setattr(Merges, "LONG", dice.choice((1, 2, 5, 256)))
-        expected = TrainerCall(random_words(seed), dice.choice((0, 1, 2, 20))).defined()
+        words = random_call(seed, GREATEST_BYTES).words
+        expected = TrainerCall(words, dice.choice((0, 1, 2, 20))).defined()
         merges = Merges(array("I"))
         for pair in zip(*token_ids(expected), strict=True):
             merges.ids.extend(pair)

@@ -7,18 +7,20 @@ sanitizers.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from exploring import seeds
-from growing_words import SHAPES
+from growing_words import SHAPES, Shape, expect_growth, one_word
 from random_extensions import (
     random_list,
     random_pieces,
@@ -32,12 +34,11 @@ from sanitizers import HEAVIEST, case_text, compiled, sanitized, veto_numbers
 from workbench import CHECKOUT, first_fast
 
 from harness.common.values import first_difference
+from harness.proof import compiled_replay
 from harness.proof.compiled_replay import (
+    Replay,
     inherited_first,
-    judge_merges,
-    moment_after,
     token_ids,
-    tokens_left,
 )
 from variants import flat, heap, naive_extending, vetoes
 from variants.contract import Merge, TieBreak, WordCounts
@@ -102,10 +103,13 @@ def test_first_wrong_merge_is_the_first_that_the_definition_does_not_make(block:
             equal = first_difference(claimed, right)
 
             setting = SETTINGS[(seed + number) % len(SETTINGS)]
-            judged = judge_merges(words, claimed, num_merges, **rules, **setting)
+            others = dict(rules)
+            tie_break = others.pop("tie_break")
+            replay = Replay(words, claimed, num_merges, **others)
+            judged = replay.judged(tie_break, **setting)
 
             is_right = claimed == right
-            assert (judged.right == len(claimed) and not judged.too_few) == is_right, (seed, case)
+            assert replay.is_right(judged) == is_right, (seed, case)
             if len(claimed) <= num_merges:
                 assert judged.right == equal, (seed, case)
                 assert judged.too_few == (equal == len(claimed) < len(right)), (seed, case)
@@ -117,26 +121,26 @@ def test_first_wrong_merge_is_the_first_that_the_definition_does_not_make(block:
 def test_every_count_and_choice_is_that_of_counting_again(block: int) -> None:
     for seed in range(20 * block, 20 * block + 20):
         for words, claimed, num_merges, rules in cases(seed):
-            plain = {"tie_break": rules["tie_break"], "min_count": rules["min_count"]}
             merges = claimed[: len(token_ids(claimed)[0])]
+            replay = Replay(words, merges, num_merges, rules["min_count"])
             truth = recounted(dict(words.items()), merges)
-            assert tokens_left(words, merges) == truth.tokens
+            assert replay.tokens_left() == truth.tokens
 
             for number, best in [(len(merges), truth.rest), *enumerate(truth.best)][:4]:
                 pair = merges[number] if number < len(merges) else (b"xx", b"y")
-                moment = moment_after(words, merges[:number], pair)
+                moment = replay.moment(number, pair)
                 assert moment is not None
                 assert (moment.highest, len(moment.best)) == (best.highest, best.sharing)
                 for tie_break, choice in best.choices.items():
                     assert moment.choice(tie_break) == choice
                 assert moment.pair_count == [*truth.counts, 0][number]
 
-            judged = judge_merges(words, merges, num_merges, all_pairs=True, **plain)
+            judged = replay.judged(rules["tie_break"], all_pairs=True)
             assert list(judged.counts) == truth.counts[: judged.right]
             sharing = [best.sharing for best in truth.best[: judged.right]]
             assert list(judged.sharing) == sharing
 
-            ties = judge_merges(words, merges, len(merges), tie_break=None)
+            ties = Replay(words, merges, len(merges)).up_to_ties
             wrong = [
                 index
                 for index, best in enumerate(truth.best)
@@ -145,21 +149,20 @@ def test_every_count_and_choice_is_that_of_counting_again(block: int) -> None:
             assert ties.right == min([*wrong, len(merges)])
 
 
+@pytest.mark.parametrize("tie_break", TieBreak)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("size", first_fast([2_000, 20_000]))
-def test_work_grows_with_the_words(shape: Callable[[int], Any], size: int) -> None:
-    """Twice the words are at most 2.6 times the work, by bytes as by ids."""
-    for tie_break in TieBreak:
-        work = []
-        for times in (1, 2):
-            words = WordCounts.from_items(shape(times * size).items())
-            lefts, rights = token_ids(flat.train(words, 1_000_000, tie_break=tie_break))
-            columns = words.data, words.offsets, words.counts
-            rule = list(TieBreak).index(tie_break)
-            judged = _replay.judge(*columns, lefts, rights, num_merges=len(lefts), tie_break=rule)
-            assert judged.right == len(lefts)
-            work.append(judged.work)
-        assert work[1] <= 2.6 * work[0]
+def test_work_grows_with_the_words(shape: Shape, size: int, tie_break: TieBreak) -> None:
+    """By bytes as by ids."""
+
+    def work(words: WordCounts) -> int:
+        lefts, rights = token_ids(flat.train(words, 1_000_000, tie_break=tie_break))
+        columns, rule = (words.data, words.offsets, words.counts), list(TieBreak).index(tie_break)
+        judged = _replay.judge(*columns, lefts, rights, num_merges=len(lefts), tie_break=rule)
+        assert judged.right == len(lefts)
+        return int(judged.work)
+
+    expect_growth(shape, size, work)
 
 
 def test_what_was_left_out_is_remembered() -> None:
@@ -168,7 +171,7 @@ def test_what_was_left_out_is_remembered() -> None:
         [(b"ab", 1000), (b"cdq", 500), (b"cd", 300), (b"ef", 10), (b"gh", 9)]
     )
     claimed = [(b"a", b"b"), (b"c", b"d"), (b"e", b"f"), (b"g", b"h")]
-    judged = judge_merges(words, claimed, 4, tie_break=GREATEST, guess_scale=30.0)
+    judged = Replay(words, claimed, 4).judged(GREATEST, guess_scale=30.0)
     assert (judged.right, judged.too_few) == (2, False)
 
 
@@ -178,10 +181,11 @@ def test_what_a_veto_of_ones_own_raises_is_raised() -> None:
     def refuse(*halves: bytes) -> bool:
         raise KeyError(halves)
 
+    replay = Replay(words, [(b"a", b"b")], 1, veto=refuse)
     with pytest.raises(KeyError):
-        judge_merges(words, [(b"a", b"b")], 1, tie_break=GREATEST, veto=refuse)
+        replay.judged(GREATEST)
     with pytest.raises(KeyError):
-        moment_after(words, [], veto=refuse)
+        replay.moment(0)
 
 
 def large_tables() -> Iterator[WordCounts]:
@@ -206,7 +210,7 @@ def test_long_words_and_large_tables() -> None:
         results = [(merges, number, False), (merges[:-1], number - 1, True)]
         for claimed, right, too_few in [*results, (worse, number - 2, False)]:
             for settings in SETTINGS:
-                judged = judge_merges(words, claimed, number, tie_break=GREATEST, **settings)
+                judged = Replay(words, claimed, number).judged(GREATEST, **settings)
                 assert (judged.right, judged.too_few) == (right, too_few)
 
 
@@ -214,16 +218,14 @@ def test_counts_that_may_overflow_are_refused() -> None:
     words = WordCounts.from_columns([b"abc", b"ab"], [2**62, 1])
     message = r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"
     with pytest.raises(ValueError, match=message):
-        judge_merges(words, [(b"a", b"b")], 1, tie_break=GREATEST)
+        Replay(words, [(b"a", b"b")], 1).judged(GREATEST)
 
 
-def test_exception_of_on_progress_is_raised() -> None:
-    def interrupt(_: int) -> None:
-        raise KeyboardInterrupt
-
-    words = WordCounts.from_items([(bytes(random.Random(0).choices(b"ACGT", k=200_000)), 1)])
+def test_exception_of_on_progress_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr(compiled_replay, "bar", lambda *_: contextlib.nullcontext(interrupt))
     with pytest.raises(KeyboardInterrupt):
-        judge_merges(words, [(b"A", b"C")], 2, tie_break=GREATEST, on_progress=interrupt)
+        Replay(one_word(200_000), [(b"A", b"C")], 2).judged(GREATEST)
 
 
 # The same lists in a program, whole and broken

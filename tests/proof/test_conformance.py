@@ -1,39 +1,29 @@
 """Every variant and every word counter of the registry passes the conformance suite.
 
-What cannot run on this machine is skipped with its reason. The environment variable
-BPE_HARNESS_REQUIRE lists names and tags, separated by commas, that may not be skipped: whoever sets
-up a machine knows what must run there. Most of the presets of the C++ grid are slow tests, because
-there are so many.
+What cannot run on this machine is skipped with its reason. Most of the presets of the C++ grid are
+slow tests, because there are so many.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from checked import TAKING_SECONDS, passing, quick_ones, together
+from present import present
 from workbench import first_fast
 
 from harness.common import registry
-from harness.common.errors import Refusal
 from harness.conformance import check_conformance, counter_checks, trainer_checks
 from harness.proof.checks import Check
 from harness.proof.trainer_checks import extension_checks, properties
 from variants import fine_grained, flat, heap, multiprocess, seg_status
-from variants.contract import Corpus, TieBreak, Unavailable, WordCounts
+from variants.contract import TieBreak
 from variants.counting.processes import processes
 
-CARDS: dict[str, Any] = {**registry.counters(), **registry.variants()}
-REQUESTED = [name for name in os.environ.get("BPE_HARNESS_REQUIRE", "").split(",") if name]
-# refuses what does not exist
-registry.select(name for name in REQUESTED if name not in registry.counters())
-REQUIRED = {
-    name for name, card in CARDS.items() if {name, *getattr(card, "tags", ())} & set(REQUESTED)
-}
 TRAINER_CHECKS = trainer_checks()
 COUNTER_CHECKS = counter_checks()
 # What trains from a file has no words to be checked with; tests/variants/test_peers.py has its
@@ -67,34 +57,6 @@ PARTS: dict[str, Callable[..., Any]] = {
         functools.partial(processes, smallest_range=1),
     ),
 }
-
-
-@functools.cache
-def missing(name: str) -> str | None:
-    """Why a variant or counter cannot run on this machine, found by the smallest run there is; None
-    if it can.
-    """
-    smallest = (WordCounts.from_items([(b"ab", 1)]), 1) if name in TRAINERS else (Corpus(__file__),)
-    try:
-        registry.resolve(CARDS[name].target)(*smallest, **CARDS[name].params)
-    except Unavailable as reason:
-        return str(reason)
-    except Refusal as refusal:
-        if isinstance(refusal.__cause__, ImportError):  # a compiled module
-            return str(refusal)
-        raise
-    return None
-
-
-def present(name: str) -> Callable[..., Any]:
-    """The card's function with its parameters; skips the test if it cannot run here, fails it if it
-    is required.
-    """
-    if reason := missing(name):
-        if name in REQUIRED:
-            pytest.fail(f"{name} must run here (BPE_HARNESS_REQUIRE) and does not: {reason}")
-        pytest.skip(reason)
-    return functools.partial(registry.resolve(CARDS[name].target), **CARDS[name].params)
 
 
 def cases(names: list[str], checks: list[Check]) -> list[Any]:
@@ -178,7 +140,7 @@ def test_variant_has_its_properties_under_every_tie_break(name: str, tie_break: 
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_of_any_size_change_no_result(name: str) -> None:
     (check,) = [check for check in TRAINER_CHECKS + COUNTER_CHECKS if check.name == name]
-    check(PARTS[name])
+    check.body(PARTS[name])
 
 
 @pytest.mark.slow

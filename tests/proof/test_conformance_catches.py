@@ -54,7 +54,7 @@ def test_sabotage_is_caught_by_the_check_meant_for_it(
 ) -> None:
     monkeypatch.setattr(checks_of_trainers, "SECONDS_FOR_CALLS", math.inf)
     with pytest.raises(CheckFailed):
-        check(subject)
+        check.body(subject)
 
 
 def test_calls_that_are_cut_short_are_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_failure_shows_the_first_difference_the_reason_and_the_words() -> None:
     checks = {check.name: check for check in trainer_checks([TieBreak.RAW_BYTES])}
     outcome = outcome_of(checks["check_worked_example[C03]"], sabotaged.right_to_left)
     assert outcome.message.splitlines() == [
-        "first difference at merge 2: got (b'a', b'aa'), want (b'aa', b'a')",
+        "merge 2: b'a' + b'aa', 0 times; 2 pairs occur once; raw_bytes takes b'aa' + b'a'",
         "the definition gives these",
         "a run is replaced from the left",
         "word counts: {b'aaaaa': 1}",

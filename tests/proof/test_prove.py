@@ -16,7 +16,7 @@ from harness.common.errors import UNMEASURED
 from harness.common.registry import VariantCard
 from harness.measure.process import WorkerLimits
 from harness.proof import BY_DESIGN, IDENTICAL, WRONG, prove
-from harness.proof.prove import MergeList
+from harness.proof.compiled_replay import Replay
 from harness.records.file import Record
 from harness.runs.cells import TrainCell
 from harness.runs.run import exit_code
@@ -26,7 +26,7 @@ from variants.contract import TieBreak, WordCounts
 pytestmark = pytest.mark.usefixtures("measured_once", "unruly_trainers")
 
 WORDS = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 2), (b"gh", 1)])
-RIGHT = MergeList("right", merges_of(["e f", "c d", "a b", "g h"]), 4)
+RIGHT = Replay(WORDS, merges_of(["e f", "c d", "a b", "g h"]), 4)
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "identities.toml"))
@@ -38,7 +38,8 @@ def test_identity(row: dict[str, Any]) -> None:
     if "inherited" in rules:
         rules = {**rules, "inherited": merges_of(rules["inherited"])}
 
-    identity = prove.prove(WORDS, MergeList("one", merges_of(row["merges"]), **options), **rules)
+    replay = Replay(WORDS, merges_of(row["merges"]), options.pop("num_merges"), **rules)
+    identity = prove.prove(replay, **options)
 
     expected = {"tie_break": None, "merge": None, **row["identity"]}
     assert {name: getattr(identity, name) for name in expected} == expected
@@ -47,13 +48,13 @@ def test_identity(row: dict[str, Any]) -> None:
 
 
 def test_veto_of_ones_own_is_obeyed() -> None:
-    vetoed = replace(RIGHT, merges=RIGHT.merges[1:])
-    assert prove.prove(WORDS, vetoed, veto=lambda left, _: left == b"e").kind == IDENTICAL
-    assert prove.prove(WORDS, RIGHT, veto=lambda left, _: left == b"e").merge == 1
+    vetoed = replace(RIGHT, veto=lambda left, _: left == b"e")
+    assert prove.prove(vetoed).merge == 1
+    assert prove.prove(replace(vetoed, merges=RIGHT.merges[1:])).kind == IDENTICAL
 
 
 def test_long_wrong_merge_is_recorded_in_few_bytes() -> None:
-    identity = prove.prove(WORDS, MergeList("long", [(b"a" * 10_000_000, b"b")], 1))
+    identity = prove.prove(Replay(WORDS, [(b"a" * 10_000_000, b"b")], 1))
     assert len((identity.got or [""])[0]) == 8192
 
 

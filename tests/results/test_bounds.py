@@ -11,7 +11,7 @@ from recounted import recounted
 from workbench import CHECKOUT
 
 from harness.proof.calls import TrainerCall
-from harness.proof.trainer_checks import random_words
+from harness.proof.trainer_checks import random_call
 from variants.contract import Merge, TieBreak
 
 rounds = runpy.run_path(str(CHECKOUT / "results/bounds/bounds.py"))["rounds"]
@@ -23,7 +23,7 @@ def waits(later: Merge, earlier: Merge) -> bool:
 
 @given(some.integers(0, 2**32), some.sampled_from(TieBreak))
 def test_the_merges_of_a_round_may_be_made_in_any_order(seed: int, tie_break: TieBreak) -> None:
-    dice, words = random.Random(seed), random_words(seed)
+    dice, words = random.Random(seed), random_call(seed, tie_break).words
     merges = TrainerCall(words, 60, tie_break).defined()
 
     found = rounds(merges)

@@ -4,7 +4,27 @@ grow with their size.
 
 from __future__ import annotations
 
+import functools
 import random
+from collections.abc import Callable
+
+from variants.contract import WordCounts
+
+Shape = Callable[[int], dict[bytes, int]]
+MOST = 2.6
+"""Times the work for twice the words."""
+
+
+@functools.cache
+def one_word(length: int, seed: int = 0) -> WordCounts:
+    """One word of four letters at random."""
+    return WordCounts.from_items([(bytes(random.Random(seed).choices(b"ACGT", k=length)), 1)])
+
+
+def expect_growth(shape: Shape, size: int, work: Callable[[WordCounts], int]) -> None:
+    """Fail if twice the words are more than 2.6 times the work."""
+    once, twice = (work(WordCounts.from_items(shape(times * size).items())) for times in (1, 2))
+    assert twice <= MOST * once
 
 
 def fibonacci(size: int) -> dict[bytes, int]:
@@ -36,7 +56,7 @@ def one_letter(size: int) -> dict[bytes, int]:
     return {b"a" * size: 1}
 
 
-SHAPES = (
+SHAPES: tuple[Shape, ...] = (
     one_letter,
     fibonacci,
     copies,

@@ -16,9 +16,9 @@ import sabotaged
 from harness.common.values import first_difference
 from harness.proof.calls import CheckFailed, TrainerCall
 from harness.proof.certificate import certificate, digest_line
-from harness.proof.compiled_replay import judge_merges
+from harness.proof.compiled_replay import Replay, token_ids
 from harness.proof.trainer_checks import random_call, random_extension
-from variants.contract import Merge, TieBreak, WordCounts
+from variants.contract import Merge, TieBreak
 
 
 class WrongList(NamedTuple):
@@ -57,12 +57,8 @@ def extending(dice: random.Random) -> TrainerCall:
     return random_extension(dice.randrange(1 << 32), dice.choice(list(TieBreak)))
 
 
-def word_counts(call: TrainerCall) -> WordCounts:
-    return WordCounts.from_items(call.words.items())
-
-
 def claimed(call: TrainerCall, merges: Sequence[Merge]) -> bytes:
-    return certificate(word_counts(call), merges, call.tie_break, call.min_count, call.num_merges)
+    return certificate(call.word_counts, merges, call.tie_break, call.min_count, call.num_merges)
 
 
 def differing(call: TrainerCall, merges: Sequence[Merge]) -> WrongList | None:
@@ -70,13 +66,12 @@ def differing(call: TrainerCall, merges: Sequence[Merge]) -> WrongList | None:
     right = call.defined()
     if merges == right:
         return None
-    is_plain = not call.inherited and call.veto == "none"
-    try:
-        content = claimed(call, merges)
-    except KeyError:
+    if len(token_ids(merges)[0]) < len(merges):
         return None
+    is_plain = not call.inherited and call.veto == "none"
+    content = claimed(call, merges) if is_plain else None
     merge = first_difference(merges, right) + 1
-    return WrongList("", call, merges, merge, content if is_plain else None)
+    return WrongList("", call, merges, merge, content)
 
 
 def trained_by(trainer: sabotaged.Train, call_of: Callable[[random.Random], TrainerCall]) -> Way:
@@ -143,7 +138,7 @@ def another_tie_break(lines: Lines, call: TrainerCall, dice: random.Random) -> i
 
 def higher_min_count(lines: Lines, call: TrainerCall, _: random.Random) -> int:
     merges = call.defined()
-    judged = judge_merges(word_counts(call), merges, len(merges), tie_break=call.tie_break)
+    judged = Replay(call.word_counts, merges, len(merges)).judged(call.tie_break)
     write(lines, "min_count", judged.counts[-1] + 1)
     return judged.counts.index(judged.counts[-1]) + 1
 

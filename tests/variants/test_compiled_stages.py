@@ -19,10 +19,12 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from growing_words import one_word
 from rows import rows_beside
 from workbench import CHECKOUT, corpus_of, first_fast, ran
 
 from harness.common import registry
+from harness.proof.trainer_checks import random_words
 from variants import cpp, cython_stages, flat, flat_file, heap, naive, vetoes
 from variants.contract import LARGEST_COUNT, Merge, Meter, TieBreak, Unavailable, WordCounts
 
@@ -31,10 +33,6 @@ pytest.importorskip("variants.native._flat", reason="the compiled part is not bu
 Train = Callable[..., Sequence[Merge]]
 COMPILED: list[Train] = [flat.train, cpp.train, cython_stages.typed]
 each_compiled = pytest.mark.parametrize("train", COMPILED, ids=lambda train: train.__module__)
-
-
-def one_word(length: int, seed: int = 3) -> WordCounts:
-    return WordCounts.from_items([(bytes(random.Random(seed).choices(b"ACGT", k=length)), 1)])
 
 
 @each_compiled
@@ -184,8 +182,8 @@ from variants.cython_stages import typed
 work = lambda: typed(words, 100_000)
 """,
     "replay": """
-from harness.proof.compiled_replay import judge_merges
-work = lambda: judge_merges(words, claims, 100_000, tie_break=GREATEST_BYTES)
+from harness.proof.compiled_replay import Replay
+work = lambda: Replay(words, claims, 100_000).judged(GREATEST_BYTES)
 """,
     "flat_file": r"""
 import random
@@ -233,8 +231,8 @@ def test_daemon_threads_let_the_interpreter_end(work: str, tmp_path: Path) -> No
 def test_work_of_a_cython_stage_is_that_of_heap(stage: str, tie_break: TieBreak) -> None:
     """Words over few symbols, NUL among them, so that pairs repeat, adjoin and tie."""
     dice = random.Random(len(stage))
-    made = (bytes(dice.choices(b"\x00abc\xff", k=dice.randint(1, 30))) for _ in range(150))
-    words = WordCounts.from_items((word, dice.choice((1, 2, 2**33))) for word in made)
+    table = random_words(dice, b"\x00abc\xff", 150, 30)
+    words = WordCounts.from_items(table.items())
     meter, expected = Meter(), Meter()
     push = "all" if stage in ("fine_grained", "no_copy") else "grown"
 

@@ -8,7 +8,6 @@ words in batches.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import mmap
 import random
@@ -24,6 +23,7 @@ from unittest.mock import Mock
 
 import pytest
 from exploring import seeds
+from growing_words import one_word
 from random_extensions import (
     learned_or_refused,
     random_list,
@@ -37,7 +37,7 @@ from tokenizers_made import PATTERNS, split
 from workbench import corpus_of
 
 from harness.proof.cases import merges_from, words_from
-from harness.proof.compiled_replay import tokens_left
+from harness.proof.compiled_replay import Replay
 from variants import flat, flat_file, heap, naive, naive_extending, seg_status, vetoes
 from variants.contract import (
     NULL_METER,
@@ -174,12 +174,6 @@ def test_any_mixture_of_settings_gives_the_same_merges(block: int) -> None:
 # Work and memory
 
 
-@functools.cache
-def chain_of_letters(length: int) -> WordCounts:
-    """One long word of four letters at random."""
-    return WordCounts.from_items([(bytes(random.Random(0).choices(b"ACGT", k=length)), 1)])
-
-
 @pytest.mark.parametrize("tie_break", TieBreak, ids=lambda tie: tie.value)
 def test_token_that_grows_to_the_end_of_a_long_word_needs_little_memory(
     tie_break: TieBreak,
@@ -187,7 +181,7 @@ def test_token_that_grows_to_the_end_of_a_long_word_needs_little_memory(
     """Spelled at every stage it would take gigabytes; sorted in, its neighbours would take
     minutes.
     """
-    merges = flat.train(chain_of_letters(300_000), 10**6, tie_break=tie_break)
+    merges = flat.train(one_word(300_000), 10**6, tie_break=tie_break)
     assert isinstance(merges, Merges)
     assert sum(map(len, merges[len(merges) - 1])) == 300_000
 
@@ -223,9 +217,10 @@ def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
 
 
 def test_tallies_tell_what_was_spared_and_what_was_repeated() -> None:
-    words, meter = chain_of_letters(20_000), Meter()
+    words, meter = one_word(20_000), Meter()
     merges = flat.train(words, 300, meter)
-    assert meter.tallies["occurrences_merged"] == 20_000 - (tokens_left(words, merges) or 0)
+    left = Replay(words, merges, 300).tokens_left() or 0
+    assert meter.tallies["occurrences_merged"] == 20_000 - left
 
     words = WordCounts.from_items((b"%06o" % (each * 7), each) for each in range(1, 2000))
     kept = []
@@ -312,7 +307,7 @@ def test_what_cannot_be_trained_is_refused() -> None:
 
 
 def test_piece_being_taken_is_ended_by_stop_and_by_a_signal() -> None:
-    words = chain_of_letters(3_000_000)
+    words = one_word(3_000_000)
     # so no place is cut
     letters = split(b"ACGT")
     inherited = list(itertools.product(letters, letters))

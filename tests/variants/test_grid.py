@@ -21,6 +21,7 @@ from random_extensions import random_table
 from sanitizers import case_text, printed_merges, sanitized
 from workbench import first_fast
 
+from harness.proof.trainer_checks import random_words as table_of
 from variants import cpp, fine_grained, heap, incremental, naive
 from variants.contract import Merge, Meter, TieBreak, Unavailable, WordCounts
 
@@ -51,10 +52,8 @@ def random_words(seed: int) -> WordCounts:
 @functools.cache
 def many_words() -> WordCounts:
     """Enough pairs that tables grow, chains cross and every thread has a share."""
-    dice, letters = random.Random(5), b"abcdefghijklmnopqrstuvwxyz"
-    return WordCounts.from_items(
-        (bytes(dice.choices(letters, k=dice.randint(1, 9))), 1 + at % 7) for at in range(1500)
-    )
+    table = table_of(random.Random(5), b"abcdefghijklmnopqrstuvwxyz", 1500, 9)
+    return WordCounts.from_items(table.items())
 
 
 @every_point

@@ -6,15 +6,13 @@ Refusals are rows of refusals.toml.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import importlib
 import json
-import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -23,14 +21,16 @@ import pytest
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from present import present
 from rows import rows_beside
 from workbench import corpus_of, first_fast, wait_until
 
 from harness.common import registry
 from harness.proof import IDENTICAL, UP_TO_TIES, WRONG
 from harness.proof.cases import merges_from
+from harness.proof.compiled_replay import Replay
 from harness.proof.counter_checks import FILE_CASES
-from harness.proof.prove import MergeList, prove
+from harness.proof.prove import prove
 from harness.tokenizers.learned import read_spelling
 from variants import heap, minbpe, naive_extending, peers
 from variants.contract import (
@@ -46,30 +46,11 @@ from variants.counting.pretokenize import serial
 from variants.peers import flashbpe, huggingface, rustbpe
 
 Row = dict[str, Any]
-REQUIRED = set(os.environ.get("BPE_HARNESS_REQUIRE", "").split(","))
 PATTERNS = {name: fields["regex"] for name, fields in registry.cards("pattern").items()}
 CARDS = registry.variants()
 PEERS = [card.name for card in registry.select(["peer"])]
 ROWS = rows_beside(__file__, "peers.toml")
 LISTED: list[Row] = [row.values[0] for row in ROWS]
-
-
-def trainer(name: str) -> Callable[..., list[Merge]]:
-    """The variant, if it is here; whoever sets up a machine may say that it must be."""
-    if reason := why_missing(name):
-        if {name, *CARDS[name].tags} & REQUIRED:
-            pytest.fail(f"{name} must run here (BPE_HARNESS_REQUIRE) and does not: {reason}")
-        pytest.skip(reason)
-    return registry.resolve(CARDS[name].target)
-
-
-@functools.cache
-def why_missing(name: str) -> str:
-    try:
-        registry.resolve(CARDS[name].target)(Corpus(__file__), 100)
-    except Unavailable as reason:
-        return str(reason)
-    return ""
 
 
 def agree(row: Row, corpus: Corpus) -> None:
@@ -86,11 +67,11 @@ def agree(row: Row, corpus: Corpus) -> None:
     want = (naive_extending if "inherited" in row else heap).train(words, 30, **rules)
     num_merges = len(want) if "never_ends" in row else 30
 
-    merges = trainer(row["name"])(corpus, num_merges, **params) if num_merges else []
+    merges = present(row["name"])(corpus, num_merges, **params) if num_merges else []
     if "ties" in row:
         assert merges == want
     else:
-        assert prove(words, MergeList("", merges, num_merges, None)).kind in (IDENTICAL, UP_TO_TIES)
+        assert prove(Replay(words, merges, num_merges), None).kind in (IDENTICAL, UP_TO_TIES)
 
 
 @pytest.mark.parametrize("row", first_fast(row for row in LISTED if "pattern" not in row))
@@ -130,7 +111,7 @@ def test_text_is_split_by_the_pattern_and_replaced_where_it_cannot_be_decoded(
 @pytest.mark.parametrize("row", rows_beside(__file__, "peer_cases.toml"))
 def test_case_shows_what_a_trainer_does(row: Row, tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, row["text"])
-    train = trainer(row["name"])
+    train = present(row["name"])
     if "error" in row:
         with pytest.raises(ValueError, match=row["error"]):
             train(corpus, row["num_merges"])
@@ -140,7 +121,7 @@ def test_case_shows_what_a_trainer_does(row: Row, tmp_path: Path) -> None:
     expected = [*merges_from(row["merges"])]
     assert merges[: len(expected)] == expected
     if "wrong_at" in row:
-        found = prove(serial(corpus), MergeList("", merges, row["num_merges"], None))
+        found = prove(Replay(serial(corpus), merges, row["num_merges"]), None)
         assert (found.kind, found.merge) == (WRONG, row["wrong_at"])
         assert row["reason"] in str(found.reason)
 
@@ -181,7 +162,7 @@ def test_hugging_face_cuts_files_into_lines_and_counts_special_tokens_as_text(
 
 def test_sentencepiece_leaves_out_lines_of_over_4192_bytes_by_default(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, "xy" * 3000 + "\n" + "ab ab \u4e00\u4e8c cd ce cf\n" * 9)
-    merges = trainer("peer_sentencepiece")(corpus, 40)
+    merges = present("peer_sentencepiece")(corpus, 40)
     assert (b"x", b"y") in merges
     assert ("\u4e00".encode(), "\u4e8c".encode()) in merges  # characters, and no bytes
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from growing_words import one_word
 from rows import rows_beside
 
 from harness.common import registry
@@ -78,8 +79,7 @@ def test_stage_saves_what_it_set_out_to_save(row: dict[str, Any], english: WordC
 
 def test_merge_of_seg_status_visits_its_own_places_only() -> None:
     length = 20_000
-    word = bytes(random.Random(7).choices(b"ACGT", k=length))
-    work = work_of(seg_status.train, WordCounts.from_items([(word, 1)]))
+    work = work_of(seg_status.train, one_word(length))
     # The text once, and the places of 200 pairs; 200 passes over the word would be 200 texts.
     assert work["positions_visited"] < 6 * length
 

@@ -59,35 +59,36 @@ class Spelling:
         self.text, self.start, self.end = text, start, start + length
         self.greatest = rule == "greatest_bytes"
 
-    def part(self, start: int, size: int) -> bytearray:
-        return self.text[self.start + start : min(self.start + start + size, self.end)]
+    def part(self, size: int) -> bytearray:
+        return self.text[self.start : min(self.start + size, self.end)]
 
     def __lt__(self, other: Spelling) -> bool:
-        done, size = 0, 32
-        if self.text is other.text and self.start == other.start:
-            done = min(self.end, other.end) - self.start
-        while (mine := self.part(done, size)) == (theirs := other.part(done, size)) and mine:
-            done, size = done + size, 2 * size
-        return mine != theirs and (mine < theirs) != self.greatest
+        mine: Any = self.end
+        theirs: Any = other.end
+        if self.start != other.start:  # else one begins the other
+            size = 32
+            while (mine := self.part(size)) == (theirs := other.part(size)) and len(mine) == size:
+                size *= 2
+        return bool(mine != theirs) and (mine < theirs) != self.greatest
 
 
 class Text:
-    """The words as one text of tokens, and the count and the places of each pair."""
+    """All bytes and the words as one text of tokens, and the count and the places of each pair."""
 
     def __init__(self, table: bytes, tie_break: str) -> None:
         self.tie_break = tie_break
         self.ranks: list[Any] = []
         self.lengths: list[int] = []
+        self.bytes, total, before = bytearray((*range(256), 0)), 0, b""
+        self.tokens, self.weights = array("q", [END] * 257), array("q", [0] * 257)
         for byte in range(256):
-            self.add(bytearray((byte,)), 0, 1)
+            self.add(byte, 1)
 
-        self.tokens, self.weights = array("q", [END]), array("q", [0])
-        self.bytes, total, before = bytearray(1), 0, b""
         for number, line in enumerate(table.splitlines(keepends=True), 1):
-            digits, letters = fields("table", number, rb"(\d{1,19}) ([0-9a-f]+)", line)
+            digits, letters = fields("table", number, rb"([1-9]\d{0,18}) ([0-9a-f]+)", line)
             word = bytes.fromhex(letters.decode()) if len(letters) % 2 == 0 else b""
             total += int(digits) * (len(word) - 1)
-            if not 1 <= int(digits) <= LIMIT or word <= before or total > LIMIT:
+            if int(digits) > LIMIT or word <= before or total > LIMIT:
                 end(2, f"unreadable: line {number} of the table")
             self.tokens.extend([*word, END])
             self.weights.extend([int(digits)] * (len(word) + 1))
@@ -98,9 +99,9 @@ class Text:
         self.heap: list[tuple[int, Any, Any, int]] = []
         self.appear(place for place, token in enumerate(self.tokens) if token != END)
 
-    def add(self, text: bytearray, start: int, length: int) -> int:
+    def add(self, start: int, length: int) -> int:
         """Number the token that is at this place, and rank it: the smallest rank goes first."""
-        number, spelling = len(self.ranks), Spelling(text, start, length, self.tie_break)
+        number, spelling = len(self.ranks), Spelling(self.bytes, start, length, self.tie_break)
         by_number = {"raw_bytes": number, "huggingface": (number > 255, number in HIDDEN, number)}
         self.ranks.append(by_number.get(self.tie_break, spelling))
         self.lengths.append(length)
@@ -142,7 +143,7 @@ class Text:
         pair = heapq.heappop(self.heap)[-1]
         (left, right), places = divmod(pair, IDS), self.places.pop(pair)
         half, length = self.lengths[left], self.lengths[left] + self.lengths[right]
-        merged, changed = self.add(self.bytes, places[0], length), dict[int, None]()
+        merged, changed = self.add(places[0], length), dict[int, None]()
 
         for place in places:
             if self.tokens[place] != left or self.tokens[place + half] != right:
@@ -174,11 +175,11 @@ def check(table_path: str, certificate_path: str) -> NoReturn:
     for number, line in enumerate(lines, 1):
         left, right = map(int, fields("certificate", number + 5, rb"(\d{1,9}) (\d{1,9})", line))
         pair, (highest, first) = left * IDS + right, text.first()
-        count = text.counts.get(pair, 0)
+        count, needed = text.counts.get(pair, 0), max(highest, min_count)
         if number > wanted:
             end(1, f"wrong: merge {number} is one too many")
-        if not count or count < max(highest, min_count):
-            end(1, f"wrong: merge {number} has count {count}, below {max(highest, min_count)}")
+        if count < needed:
+            end(1, f"wrong: merge {number} has count {count}, below {needed}")
         if pair != first:
             end(1, f"wrong: merge {number} breaks a tie: {divmod(first, IDS)} goes first")
         text.merge()
