@@ -24,7 +24,7 @@ ELSEWHERE = "choose another place with --output"
 OVERWRITE = "overwrite=true or --overwrite"
 # how long an empty temporary folder is left alone: its command may not have locked it yet
 JUST_STARTED_SECONDS = 60
-CURRENT_FOLDER, EXCHANGE = -100, 2  # AT_FDCWD and a flag of renameat2, of Linux
+CURRENT_FOLDER, NO_REPLACE, EXCHANGE = -100, 1, 2  # AT_FDCWD and flags of renameat2, of Linux
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
@@ -138,33 +138,49 @@ def place(steps: Sequence[Step], *, replace: bool = True) -> None:
                 exchange(part, path)
                 undo.callback(exchange, part, path)
             else:
-                part.rename(path)
+                put_new(part, path, replace=replace)
                 undo.callback(remove_tree, path)
         undo.pop_all()
+
+
+def put_new(part: Path, path: Path, *, replace: bool) -> None:
+    """Rename to a path that was free. Raises Refusal if it no longer is, unless `replace` is true."""
+    if replace:
+        part.rename(path)
+        return
+    try:
+        rename(part, path, NO_REPLACE)
+    except FileExistsError as error:
+        raise exists_already(path) from error
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+        part.rename(path)
 
 
 def exists_already(path: Path, what: str = "exists already") -> Refusal:
     return Refusal(f"{path} {what}; replace it with {OVERWRITE}, or choose another place")
 
 
-def swap(one: Path, other: Path) -> None:
-    """Exchange two names by renameat2. Raises OSError, with an error of UNSUPPORTED if the system or
-    its file system has no such thing.
+def rename(source: Path, target: Path, flag: int) -> None:
+    """Rename by renameat2: with NO_REPLACE to a new name alone, with EXCHANGE both ways.
+
+    Raises OSError, with an error of UNSUPPORTED if the system or its file system has no such thing.
     """
     import ctypes  # late, as few commands need it
 
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    names = (CURRENT_FOLDER, os.fsencode(one), CURRENT_FOLDER, os.fsencode(other))
-    if call is None or call(*names, EXCHANGE) != 0:
+    names = (CURRENT_FOLDER, os.fsencode(source), CURRENT_FOLDER, os.fsencode(target))
+    if call is None or call(*names, flag) != 0:
         number = errno.ENOSYS if call is None else ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(other))
+        raise OSError(number, os.strerror(number), str(target))
 
 
 def exchange(new: Path, old: Path) -> None:
     """Exchange the names of two files or folders; atomically if the system supports it."""
     shutil.copymode(old, new)
     try:
-        swap(new, old)
+        rename(new, old, EXCHANGE)
     except OSError as error:
         if error.errno not in UNSUPPORTED:
             raise

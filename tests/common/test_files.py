@@ -49,6 +49,25 @@ def broken_off(part: Path, error: Exception) -> None:
     raise error
 
 
+def test_what_another_command_has_written_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It appears when this command has asked whether the path is free, and found it so."""
+    path = tmp_path / "file"
+
+    def free_until_now(_: Path) -> bool:
+        path.write_bytes(b"theirs")
+        return False
+
+    with (
+        pytest.raises(Refusal, match="file exists already; replace it with"),
+        output_file(path, overwrite=False) as part,
+    ):
+        part.write_bytes(b"mine")
+        monkeypatch.setattr(os.path, "lexists", free_until_now)
+    assert path.read_bytes() == b"theirs"
+
+
 def test_a_file_is_written_whole_or_the_old_one_stays_alone(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file"
     write_output(path, b"one")

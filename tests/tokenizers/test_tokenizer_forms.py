@@ -24,7 +24,7 @@ from tokenizers_made import PATTERNS, TEXT, learned
 
 from harness.common import files
 from harness.common.errors import Refusal
-from harness.common.files import exchange, swap
+from harness.common.files import exchange, rename
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load
 from harness.tokenizers import folder as folder_module
@@ -199,13 +199,13 @@ def test_a_save_that_a_full_disk_cuts_short_is_never_loaded(
     (tmp_path / "notes.txt").write_text("mine")
     calls = itertools.count()
 
-    def cut_short(source: Path, target: Path) -> None:
+    def cut_short(source: Path, target: Path, flag: int) -> None:
         number = next(calls)
         if number == survivors or (number > survivors and not once):
             raise OSError(errno.ENOSPC, "No space left on device")
-        swap(source, target)
+        rename(source, target, flag)
 
-    monkeypatch.setattr(files, "swap", cut_short)
+    monkeypatch.setattr(files, "rename", cut_short)
     refused = r"cannot write a tokenizer to .* \(No space left on device\); choose another folder"
     with pytest.raises(Refusal, match=refused):
         save(tmp_path, OTHER, {}, overwrite=True)
