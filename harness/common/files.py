@@ -380,7 +380,7 @@ def output_files(
 ) -> Iterator[Path]:
     """Yield a folder for files that are moved to these paths if the block succeeds, all or none,
     and synced. The paths are in one folder. The second file describes the first, so the old one is
-    removed first. A block that writes nothing only asks whether it could.
+    removed first.
 
     Raises Refusal as `check_output` does, or if a file cannot be written.
     """
@@ -390,17 +390,25 @@ def output_files(
     targets = list(map(followed, paths))
     beside = targets[0].parent
     outdated: list[Step] = [(target, None) for target in targets[1:]]
-    try:
-        with folder_for(beside), temporary_folder(beside) as folder:
-            yield folder
+    with folder_aside(targets[0], instead) as folder:
+        yield folder
 
-            if any(folder.iterdir()):
-                sync(*folder.rglob("*"))
-                steps = [*outdated, *((target, folder / target.name) for target in targets)]
-                place(steps, replace=overwrite is not False)
-                sync_names(beside)
+        sync(*folder.rglob("*"))
+        steps = [*outdated, *((target, folder / target.name) for target in targets)]
+        place(steps, replace=overwrite is not False)
+        sync_names(beside)
+
+
+@contextlib.contextmanager
+def folder_aside(path: Path, instead: str) -> Iterator[Path]:
+    """Yield a temporary folder beside a path. Raises Refusal if something there cannot be written,
+    by the block or before it.
+    """
+    try:
+        with folder_for(path.parent), temporary_folder(path.parent) as folder:
+            yield folder
     except OSError as error:
-        what = f"cannot write {targets[0]} ({reason(error)})"
+        what = f"cannot write {path} ({reason(error)})"
         raise Refusal(f"{what}; {instead}", UNMEASURED) from error
 
 
@@ -411,9 +419,16 @@ def output_file(path: Path, inputs: Iterable[Path] = (), **how: Any) -> Iterator
         yield folder / followed(path).name
 
 
-def check_writable(path: Path, inputs: Iterable[Path] = (), **how: Any) -> None:
+def check_writable(
+    path: Path,
+    inputs: Iterable[Path] = (),
+    *,
+    overwrite: bool | None = None,
+    instead: str = ELSEWHERE,
+) -> None:
     """Raise Refusal, before the work, if `output_file` would."""
-    with output_file(path, inputs, **how):
+    check_output(path, inputs, overwrite=overwrite)
+    with folder_aside(followed(path), instead):
         pass
 
 

@@ -59,12 +59,11 @@ def test_what_another_command_has_written_meanwhile_stays(
         path.write_bytes(b"theirs")
         return False
 
-    with (
-        pytest.raises(Refusal, match="file exists already; replace it with"),
-        output_file(path, overwrite=False) as part,
-    ):
-        part.write_bytes(b"mine")
-        monkeypatch.setattr(os.path, "lexists", free_until_now)
+    monkeypatch.setattr(os.path, "lexists", free_until_now)
+    part = tmp_path / "part"
+    part.write_bytes(b"mine")
+    with pytest.raises(Refusal, match="file exists already; replace it with"):
+        files.place([(path, part)], replace=False)
     assert path.read_bytes() == b"theirs"
 
 
