@@ -170,18 +170,19 @@ class Joined:
             self.shared[key_of_line(line)] = line
             return None
 
+        text = msgspec.json.encode(line)
         if isinstance(line, Measurement):
             name = key_of_line(line)
             run, cell, proof = (self.shared.get(name[:length]) for length in (1, 2, 3))
             if not isinstance(run, Run) or not isinstance(cell, Cell):
                 missing = "run" if run is None else f"cell {line.cell}"
                 return f"its {missing} has no line before it"
-            if line in self:
+            if text in self.others:
                 return "an earlier line is the same measurement; python -m harness.records merge copies each once"
             proof = proof if isinstance(proof, Proof) else None
             self.measured.append(Record(run, cell, line, proof))
 
-        self.others[msgspec.json.encode(line)] = line
+        self.others[text] = line
         return None
 
     def read(self, path: Path) -> Iterator[tuple[str, bytes, Line | str]]:
@@ -228,15 +229,14 @@ class Joined:
             if task in (None, record.cell.task):
                 chosen.append(replace(record, block_whole=block_of(record) in self))
 
+        # runs stay in the order of the file; clocks are set back, so their times say less
         started = list(dict.fromkeys(record.run.run for record in chosen))
         numbers = {run: number for number, run in enumerate(started)}
         return sorted(chosen, key=lambda record: (numbers[record.run.run], *place_of(record)))
 
 
 def place_of(record: Record) -> tuple[Any, ...]:
-    """Where a record stands in its run, whose place in the file says more than its time: clocks are
-    set back.
-    """
+    """Return where a record stands within its run: by task, then by block."""
     measured = record.measurement
     block = (not measured.warm_up, measured.block, record.cell.place)
     return record.cell.task, block if record.trains else ()
