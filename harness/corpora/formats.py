@@ -110,7 +110,8 @@ def text_form(packed: str, ending: str, head: bytes, column: str) -> Form:
     if reader is not None:
         has_row = ending not in TEXT and starts_with_row(first, column)
         is_named = ending in (*JSON, *ROWS)
-        if has_row + is_named > (kind == OBJECT):  # which has to be both
+        are_rows = has_row and is_named if kind == OBJECT else has_row or is_named
+        if are_rows:
             return Form(packed, reader)
 
     if ending in ROWS:
