@@ -40,7 +40,7 @@ def lines(verdict: GateVerdict) -> list[str]:
     """Return the lines for a terminal: the headline, the tiers, then what did not pass, the gravest
     first.
 
-    What is said of several shares a line. Times are shown also if they passed.
+    Subjects with the same reason share a line. Times are shown even if they passed.
     """
     states = [finding.state for finding in verdict.findings if finding.state != "absent"]
     passed = f"{count_text(states.count('pass'))} of {counted_text(len(states), 'check')} passed"

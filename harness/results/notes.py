@@ -1,5 +1,5 @@
-"""Rows in sentences: what they show, and what a reader must know besides the figures; the same for
-tables, charts and pages.
+"""Sentences about rows, the same in tables, charts and pages: the result, and what a reader needs to
+know beside the figures.
 """
 
 from __future__ import annotations
@@ -216,9 +216,7 @@ def firsts_text(name: str, times: int, number: int, noun: str) -> str:
 
 
 def _text_of(row: Row) -> str:
-    """The name of the row's text; a part of a text, or its documents in another order, is no text
-    of its own.
-    """
+    """The name of the row's text; slices and shuffles of a text count as that text."""
     return str((row.corpus.generated or {}).get("of", base_name(row)))
 
 
