@@ -99,6 +99,7 @@ def text_of(card: DataCard, corpus: Corpus, file: CorpusFile | None) -> Document
     ]
     if file is not None:
         return Documents(file.name, members, [Form()], RowReading())
+
     text = local.documents_of(card, corpus.special_tokens, corpus.errors, members)
     separator = text.separator
     if separator and not counting.ends_a_part(separator, corpus.special_tokens):

@@ -180,6 +180,7 @@ def from_hub(source: HuggingFace, folder: Path, limit: int) -> list[Path]:
     print_stderr(f"fetching {', '.join(source.paths)} of {source.repository}")
     where: dict[str, Any] = {"repo_type": "dataset", "revision": source.revision}
     where["endpoint"] = os.environ.get("HF_ENDPOINT")
+
     paths, size = [], 0
     for name in source.paths:
         try:

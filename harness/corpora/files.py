@@ -149,6 +149,7 @@ def card_slice(whole: CorpusFile, card: DataCard, special_tokens: Sequence[str])
     length = None if card.bytes is None else parse_bytes(card.bytes, "data.bytes")
     if card.documents is not None:
         at_least("data.documents", card.documents)
+
     content = mapped(whole.path)
     start, stop = bounds(content, special_tokens, skip, length, card.documents)
     if start == stop and whole.bytes:

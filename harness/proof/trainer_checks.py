@@ -88,6 +88,7 @@ def extension_checks(tie_breaks: Sequence[TieBreak]) -> list[Check]:
     group, first = "extending", tie_breaks[0]
     calls = [random_extension(seed, first) for seed in range(5)]
     at_any_width = partial(on_calls, check_width_is_irrelevant, calls)
+
     return [
         *examples("check_extends", group, EXTENSION_CASES, tie_breaks),
         Check("check_refuses_to_inherit", group, partial(check_refuses_to_inherit, first)),
