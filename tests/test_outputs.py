@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from rows import rows_beside
-from workbench import CHECKOUT
+from workbench import CHECKOUT, damage
 
 from harness.__main__ import main
 from harness.common.errors import OK, UNMEASURED, USAGE
@@ -152,6 +152,44 @@ def test_an_output_by_a_link_is_what_the_link_names(capsys: pytest.CaptureFixtur
     capsys.readouterr()
     assert main(["tokenizer", "decode", "saved", "ids.bin"]) == OK
     assert capsys.readouterr().out == Path("text.txt").read_text()
+
+
+@pytest.mark.parametrize("how", ["empty", "zeros", "half", "removed", "older"])
+def test_a_file_that_a_power_cut_changed_is_named(
+    how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each file of each output by itself, which may also be the one of an earlier output."""
+    Path("earlier.txt").write_text("newest newest\n")
+    for folder, text in (("now", "text.txt"), ("earlier", "earlier.txt")):
+        for command in (
+            f"tokenizer train {text} --vocab-size 258 --save {folder}/tokenizer",
+            f"tokenizer encode {folder}/tokenizer --data {text} --output {folder}/ids.bin",
+            f"corpora counts {text} --parquet {folder}/words.parquet",
+        ):
+            assert main(command.split()) == OK
+
+    readers = {
+        "tokenizer": "tokenizer encode now/tokenizer newest",
+        "ids": "tokenizer decode now/tokenizer now/ids.bin",
+        "words": "variant=heap data=words data.path=now/words.parquet vocab_size=258",
+    }
+    whole = {path: path.read_bytes() for path in Path("now").rglob("*") if path.is_file()}
+    for path, content in whole.items():
+        if path.name == "tokenizer_config.json" or (how, path.name) in READ_WITHOUT:
+            continue
+        if how == "older":
+            shutil.copy(Path("earlier", path.relative_to("now")), path)
+        else:
+            damage(path, how)
+        reader = readers[path.relative_to("now").parts[0].partition(".")[0]]
+        assert path.name in refused(reader, capsys)
+        path.write_bytes(content)
+
+
+READ_WITHOUT = [("removed", "manifest.json"), ("older", "words.parquet")]
+"""What the other files say as well, and a whole output of its own. Only transformers reads the
+configuration.
+"""
 
 
 @pytest.mark.parametrize(

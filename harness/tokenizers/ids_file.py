@@ -234,7 +234,12 @@ def numbers_in(path: Path) -> np.ndarray[Any, Any]:
     if description is None:
         return mapped(path, "")
 
-    about: Description = read_json(description.read_bytes(), Description)
+    try:
+        about: Description = read_json(description.read_bytes(), Description)
+    except ValueError as error:
+        what = f"{path} is not described by {description.name} ({error})"
+        raise Refusal(f"{what}; pass one that encode --output wrote", UNMEASURED) from error
+
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != about.sha256:

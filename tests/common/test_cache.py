@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from test_files import holder
+from workbench import damage
 
 from harness.common import cache, files
 from harness.common.errors import OK, UNMEASURED, Refusal
@@ -34,17 +35,6 @@ def write(folder: Path) -> list[int]:
 
 
 # Entries
-
-
-def damage(path: Path, how: str) -> None:
-    """Do to a file what a power cut, a full disk or a person may do."""
-    content = path.read_bytes()
-    path.unlink()
-    if how == "a folder":
-        path.mkdir()
-    elif how != "removed":
-        new = {"half": content[: len(content) // 2], "longer": content + b"x"}
-        path.write_bytes({"empty": b"", "zeros": bytes(len(content)), **new}[how])
 
 
 @pytest.mark.parametrize("name", ["words", cache.SEAL])

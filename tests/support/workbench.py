@@ -213,3 +213,14 @@ def processes_that_mention(text: str) -> list[int]:
         if is_other and text in str(process.info["environ"]) and is_running(process.pid):
             found.append(process.pid)
     return found
+
+
+def damage(path: Path, how: str) -> None:
+    """Do to a file what a power cut, a full disk or a person may do."""
+    content = path.read_bytes()
+    path.unlink()
+    if how == "a folder":
+        path.mkdir()
+    elif how != "removed":
+        new = {"half": content[: len(content) // 2], "longer": content + b"x"}
+        path.write_bytes({"empty": b"", "zeros": bytes(len(content)), **new}[how])
