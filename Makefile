@@ -4,7 +4,7 @@ RUN = .venv/bin/python
 AGAIN = results/local/reproduce
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test slow lint format pages docs serve executed outputs notebook reproduce gate faults ci clean
+.PHONY: help setup build test slow lint format pages docs serve executed outputs notebook reproduce gate faults mutants ci clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,10 @@ gate:  ## what this checkout changes against main: merges, work and times
 
 faults:  ## plant faults one by one and see which test catches each
 	$(RUN) tests/support/planted_faults.py
+
+mutants:  ## change where truth is decided, one operator at a time, and see what no test notices
+	$(RUN) -m pip install cosmic-ray
+	$(RUN) tests/support/mutants.py
 
 ci:  ## everything from nothing, as CI does; it makes .venv again
 	bash .ci/run

@@ -1,0 +1,85 @@
+"""Mutants of the code in which truth is decided: does a fast test notice each of them?
+
+    python tests/support/mutants.py                     every part of mutants.toml
+    python tests/support/mutants.py comparison gate     these only
+
+cosmic-ray (pip install cosmic-ray) changes a copy of the checkout, one operator, number or
+condition at a time, and runs the tests of the part. Prints what survives, and exits with 1 if that
+is more than one mutant in twenty.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import tomllib
+from cosmic_ray.work_db import use_db
+from cosmic_ray.work_item import TestOutcome, WorkerOutcome
+from planted_faults import PYTEST, copied
+
+LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+LEAST_KILLED = 0.95
+CONFIGURATION = """
+[cosmic-ray]
+module-path = {modules}
+timeout = 60.0
+excluded-modules = []
+test-command = "{python} {pytest} {tests}"
+[cosmic-ray.distributor]
+name = "local"
+[cosmic-ray.filters.operators-filter]
+exclude-operators = {left_out}
+"""
+
+
+def mutated(part: dict[str, Any], checkout: Path) -> tuple[Counter[str], list[str]]:
+    """How many mutants of a part ended how in a copy of the checkout, and those that survived."""
+    text = CONFIGURATION.format(
+        **part, python=sys.executable, pytest=PYTEST, left_out=LISTED["left_out"]
+    )
+    configuration, session = checkout / "mutants.toml", checkout / "mutants.sqlite"
+    configuration.write_text(text)
+    # a mutant may have the size and the time of the one before
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
+    for program in (
+        ("cosmic-ray", "init", configuration, session, "--force"),
+        ("cr-filter-operators", session, configuration),
+        ("cosmic-ray", "baseline", configuration),
+        ("cosmic-ray", "exec", configuration, session),
+    ):
+        command = [Path(sys.executable).with_name(program[0]), *program[1:]]
+        subprocess.run(command, cwd=checkout, env=environment, check=True)
+
+    ended, survivors = Counter[str](), list[str]()
+    with use_db(session) as database:
+        for item, result in database.completed_work_items:
+            if result.worker_outcome == WorkerOutcome.SKIPPED:
+                continue
+            ended[str(result.test_outcome.value)] += 1
+            if result.test_outcome == TestOutcome.SURVIVED:
+                mutation = item.mutations[0]
+                line = Path(checkout, mutation.module_path).read_text().splitlines()
+                number, operator = mutation.start_pos[0], mutation.operator_name
+                where = f"{mutation.module_path}:{number}"
+                survivors.append(f"{where}: {operator.rpartition('/')[2]}: {line[number - 1]}")
+    return ended, survivors
+
+
+def main(names: list[str]) -> int:
+    all_ended = Counter[str]()
+    for name in names or LISTED["parts"]:
+        with tempfile.TemporaryDirectory() as folder:
+            ended, survivors = mutated(LISTED["parts"][name], copied(Path(folder)))
+        print(f"{name}: {dict(ended)}", *survivors, sep="\n  ", flush=True)  # noqa: T201
+        all_ended += ended
+    return int(all_ended["killed"] < LEAST_KILLED * all_ended.total())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
