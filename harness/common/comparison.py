@@ -132,8 +132,8 @@ class Comparison:
 def differ(low: float, high: float) -> bool:
     """Whether an interval of ratios shows a difference that is large enough to matter.
 
-    >>> differ(1.02, 1.04), differ(0.98, 1.04), differ(1.002, 1.004)
-    (True, False, False)
+    >>> differ(1.02, 1.04), differ(0.98, 1.04), differ(1.002, 1.01), differ(1 / 1.01, 0.998)
+    (True, False, False, False)
     """
     within_margin = low >= 1 / (1 + MARGIN) and high <= 1 + MARGIN
     return not (low <= 1 <= high or within_margin)
@@ -228,7 +228,7 @@ def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, in
 def spread(values: Sequence[float]) -> float | None:
     """The range of the values by their median; None for fewer than two.
 
-    >>> spread([3.0, 4.0, 5.0]), spread([1.0])
-    (0.5, None)
+    >>> spread([3.0, 4.0, 5.0]), spread([1.0, 3.0]), spread([1.0])
+    (0.5, 1.0, None)
     """
     return (max(values) - min(values)) / statistics.median(values) if len(values) > 1 else None
