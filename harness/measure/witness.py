@@ -51,7 +51,7 @@ SECONDS_OF_OTHERS, SHARE_OF_OTHERS = 0.001, 0.005
 """The CPU time that other threads may use beside the one that works, also as a share of the wall
 time: the process looks ten times a second whether it is to stop.
 """
-SECONDS_TO_START, SECONDS_TO_READ_A_BYTE = 0.002, 2e-7
+SECONDS_TO_START, SECONDS_TO_READ_A_BYTE = 0.01, 2e-7
 """The CPU time allowed between receiving the job and starting the call, and for each byte of merges
 inherited.
 """
