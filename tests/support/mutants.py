@@ -28,7 +28,7 @@ LEAST_KILLED = 0.95
 CONFIGURATION = """
 [cosmic-ray]
 module-path = {modules}
-timeout = 60.0
+timeout = 300.0
 excluded-modules = []
 test-command = "{python} {pytest} {tests}"
 [cosmic-ray.distributor]
