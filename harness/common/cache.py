@@ -95,7 +95,7 @@ def put(
     Raises Refusal as `kept` does.
     """
     path = place(kind, key)
-    try:
+    with files.writing(path, ANOTHER):
         path.parent.mkdir(parents=True, exist_ok=True)
         with files.temporary_folder(path.parent) as aside:
             part = aside / path.name
@@ -108,8 +108,6 @@ def put(
             except OSError:  # another one is there
                 files.exchange(part, path)
             files.sync(path.parent)
-    except OSError as error:
-        raise Refusal(f"cannot write {path} ({reason(error)}); {ANOTHER}", UNMEASURED) from error
     return replace(made, path=path)
 
 

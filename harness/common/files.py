@@ -404,12 +404,18 @@ def folder_aside(path: Path, instead: str) -> Iterator[Path]:
     """Yield a temporary folder beside a path. Raises Refusal if something there cannot be written,
     by the block or before it.
     """
+    beside = path.parent
+    with writing(path, instead), folder_for(beside), temporary_folder(beside) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def writing(what: object, instead: str) -> Iterator[None]:
+    """Raise Refusal, with what to do instead, for an OSError of a block that writes this."""
     try:
-        with folder_for(path.parent), temporary_folder(path.parent) as folder:
-            yield folder
+        yield
     except OSError as error:
-        what = f"cannot write {path} ({reason(error)})"
-        raise Refusal(f"{what}; {instead}", UNMEASURED) from error
+        raise Refusal(f"cannot write {what} ({reason(error)}); {instead}", UNMEASURED) from error
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ from harness.common.files import (
     sync,
     sync_names,
     temporary_folder,
+    writing,
 )
 from harness.common.values import read_json, special_texts
 from harness.tokenizers import forms
@@ -184,34 +185,39 @@ def check_place(folder: Path, inputs: Sequence[Path] = (), *, overwrite: bool) -
     written.
     """
     check_free(folder, inputs, overwrite=overwrite)
-    with new_folder(folder, overwrite=overwrite):
+    with aside_of_tokenizer(folder):
         pass
 
 
 @contextlib.contextmanager
+def aside_of_tokenizer(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """The real path of a folder, and a temporary folder whose files can be moved there. Raises
+    Refusal if something there cannot be written.
+    """
+    with writing(f"a tokenizer to {folder}", "choose another folder"):
+        target = real_path(folder)
+        beside = target.parent if can_be_exchanged(target) else target
+        with folder_for(beside), temporary_folder(beside) as temporary:
+            yield target, temporary
+
+
+@contextlib.contextmanager
 def new_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
-    """An empty folder whose files, if there are any at the end, take the place of a tokenizer.
+    """An empty folder whose files take the place of a tokenizer at the end.
 
     It is exchanged for `folder` in one step, so that this always holds one tokenizer whole. Where
     other files are in `folder`, or it cannot be exchanged, its files are replaced one by one, the
     manifest last; if one cannot be, all are put back. Raises Refusal if that cannot be written.
     """
-    try:
-        target = real_path(folder)
-        beside = target.parent if can_be_exchanged(target) else target
-        with folder_for(beside), temporary_folder(beside) as temporary:
-            part = temporary / "new"
-            part.mkdir()
-            yield part
+    with aside_of_tokenizer(folder) as (target, temporary):
+        part = temporary / "new"
+        part.mkdir()
+        yield part
 
-            if any(part.iterdir()):
-                sync(*part.iterdir(), part)
-                replace_tokenizer(part, target, overwrite)
-                sync_names(target)
-                sync_names(beside)
-    except OSError as error:
-        what = f"cannot write a tokenizer to {folder} ({reason(error)}); choose another folder"
-        raise Refusal(what, UNMEASURED) from error
+        sync(*part.iterdir(), part)
+        replace_tokenizer(part, target, overwrite)
+        sync_names(target)
+        sync_names(temporary.parent)
 
 
 def replace_tokenizer(part: Path, folder: Path, overwrite: bool) -> None:
