@@ -40,10 +40,11 @@ MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 """The base is where HEAD departs from the first of these that git has."""
 UNSHALLOW = "git fetch --unshallow"
 DOCUMENTS = (".md", ".rst", "results/accepted.txt")
-BUILD_FILES = ("setup.py", "pyproject.toml")
 COMPILED = tuple(EXTENSION_SUFFIXES)
-RUN = re.compile(r"^\s*(?:from|import)\b[^(\n]*(?:\([^)]*\))?|\w+\.py\b", re.MULTILINE)
-"""What a Python file imports, and the scripts that it names."""
+IMPORT = re.compile(r"^\s*(?:from\s+(\S+)\s+)?import\b([^(\n]*(?:\([^)]*\))?)", re.MULTILINE)
+SCRIPT = re.compile(r"\b(\w+)\.py\b|-m\W+([\w.]+)")
+CHECKS = re.compile(r"(?ms)^\[+tool\.(?:cibuildwheel|coverage|mypy|pytest|ruff)\b.*?(?=^\[|\Z)")
+"""Tables of pyproject.toml that no build reads."""
 
 
 def side_of(name: str, described: str, links: Mapping[str, Path], folder: Path) -> Side:
@@ -281,30 +282,46 @@ def provide_compiled(
 def python_files(root: Path) -> list[Path]:
     """Return the Python files of a repository, new ones among them."""
     names = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py")
-    return [root / name for name in names.split("\0") if name]
+    files = [root / name for name in names.split("\0") if name]
+    return [file for file in files if file.is_file()]
 
 
 def read_by_build(root: Path) -> set[Path]:
-    """Return the Python files that build files name, and what they import or run, one through
-    another.
+    """Return the Python files that pyproject.toml names, and what setup.py and scripts that either
+    names import or run, one through another.
     """
     by_name = defaultdict[str, list[Path]](list)
     for file in python_files(root):
-        by_name[file.parent.name if file.stem == "__init__" else file.stem].append(file)
+        relative = file.parent if file.stem == "__init__" else file.with_suffix("")
+        parts = relative.relative_to(root).parts
+        for start in range(len(parts)):
+            by_name[".".join(parts[start:])].append(file)
 
-    named, run = set[Path](), set[Path]()
-    waiting = [root / "pyproject.toml", *by_name["setup"]]
+    project = root / "pyproject.toml"
+    settings = CHECKS.sub("", project.read_text()) if project.is_file() else ""
+    named = {file for word in re.findall(r"\w+", settings) for file in by_name[word]}
+
+    run = set[Path]()
+    waiting = [file for name in ("setup", *modules_run(settings)) for file in by_name[name]]
     while waiting:
         file = waiting.pop()
-        if file in run or not file.is_file():
-            continue
-        run.add(file)
-        text = file.read_text(errors="replace")
-        for name in re.findall(r"\w+", " ".join(RUN.findall(text))):
-            waiting += by_name[name]
-        for name in re.findall(r"\w+", text) if file.name in BUILD_FILES else ():
-            named.update(by_name[name])
+        if file not in run:
+            run.add(file)
+            for name in modules_run(file.read_text(errors="replace")):
+                waiting += by_name[name]
     return named | run
+
+
+def modules_run(text: str) -> list[str]:
+    """Return what Python code imports, each with the packages that it lies in, and the scripts and
+    modules that it names to run them.
+    """
+    modules = [script or module for script, module in SCRIPT.findall(text)]
+    for package, names in IMPORT.findall(text):
+        for name in re.findall(r"[\w.]+", names):
+            parts = f"{package}.{name}".strip(".").split(".")
+            modules += [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    return modules
 
 
 def build_base(checkout: Path, build: str) -> None:

@@ -135,11 +135,16 @@ def test_next_gate_removes_the_worktree_of_a_killed_one(repository: Path, tmp_pa
 
 def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_path: Path) -> None:
     """A file that the build reads through another one counts too."""
-    plain = ("mine.py", "pack/inner.py")
-    files = ("fast.pyx", "pyproject.toml", "setup.py", "flags.json", "helper.py")
-    read = (*files, "pack/__init__.py", "pack/flags.py")
-    imports = {"setup.py": "import helper\n", "helper.py": "from pack import (\n    flags,\n)\n"}
-    write_files(repository, dict.fromkeys((*plain, *read), "") | imports)
+    plain = ("mine.py", "pack/inner.py", "pack/command.py", "pack/fast.py")
+    files = ("fast.pyx", "pyproject.toml", "setup.py", "flags.json", "helper.py", "hook.py")
+    read = (*files, "pack/__init__.py", "pack/flags.py", "pack/made.py")
+    texts = {
+        "pyproject.toml": '[tool.hatch]\npath = "hook.py"\n[tool.ruff]\nx = "pack/inner.py"\n',
+        "setup.py": "import helper\nfrom setuptools.command import build_ext\nx = 'fast'\n",
+        "helper.py": "from pack import (\n    flags,\n)\n",
+        "hook.py": "run(['python', '-m', 'pack.made'])\n",
+    }
+    write_files(repository, dict.fromkeys((*plain, *read), "") | texts)
     base = commit_all(repository)
     module = repository / "fast.so"
     packages = [repository / "mine.py", repository / "pack", module]
