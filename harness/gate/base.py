@@ -255,7 +255,7 @@ def provide_compiled(
     root: Path, checkout: Path, changed: Sequence[str], build: str, packages: Sequence[Path]
 ) -> None:
     """Copy the compiled modules of these packages into the checkout; build them there if any changed
-    file but plain Python of the packages, which no build reads, may have changed them.
+    file but tests and plain Python of the packages, which no build reads, may have changed them.
     """
     files = [file for path in packages for file in (path, *path.rglob("*"))]
     modules = [file for file in files if file.name.endswith(COMPILED)]
@@ -268,7 +268,8 @@ def provide_compiled(
 
     plain = {file for file in files if file.name.endswith((".py", *COMPILED))}
     plain -= read_by_build(root)
-    if modules and not plain.issuperset(root / name for name in changed):
+    read = {root / name for name in changed if not Path(name).name.startswith("test_")}
+    if modules and read - plain:
         build_base(checkout, build)
         return
 
