@@ -20,7 +20,7 @@ from harness.common import registry
 from harness.conformance import check_conformance, counter_checks, trainer_checks
 from harness.proof.checks import Check
 from harness.proof.trainer_checks import extension_checks, properties
-from variants import fine_grained, flat, heap, multiprocess, seg_status
+from variants import fine_grained, seg_status
 from variants.contract import TieBreak
 from variants.counting.processes import processes
 
@@ -47,16 +47,6 @@ FAST_PRESETS = {
 }
 PRESETS = {name for name, card in TRAINERS.items() if "cpp" in card.tags}
 FAST = {"flat", "native"}
-PARTS: dict[str, Callable[..., Any]] = {
-    "check_worked_example[eleven_pairs]": functools.partial(multiprocess.train, parallel_max=4),
-    "check_worked_example[first_pair_greatest]": functools.partial(
-        multiprocess.train, parallel_max=3
-    ),
-    **dict.fromkeys(
-        (f"check_worked_file[{case}]" for case in ("F06", "F14", "self_overlap_repeated")),
-        functools.partial(processes, smallest_range=1),
-    ),
-}
 
 
 def cases(names: list[str], checks: list[Check]) -> list[Any]:
@@ -107,11 +97,6 @@ def test_variant_extends_if_its_card_says_so(name: str) -> None:
         functools.partial(fine_grained.train, index="occurrences"),
         functools.partial(fine_grained.train, coarse_on_repeat=True),
         functools.partial(fine_grained.train, index="occurrences", coarse_on_repeat=True),
-        functools.partial(heap.train, heap="python", push="grown"),
-        *(
-            functools.partial(registry.resolve("variants.flat:train"), **{idea: False})
-            for idea in flat.IDEAS
-        ),
         functools.partial(seg_status.train, compress_threshold=0.3),
         functools.partial(seg_status.train, compress_threshold=1.0),
     ],
@@ -135,12 +120,6 @@ def test_parameters_leave_merges(train: Callable[..., Any], quick: bool) -> None
 )
 def test_variant_has_its_properties_under_every_tie_break(name: str, tie_break: TieBreak) -> None:
     passing(properties(tie_break), present(name))
-
-
-@pytest.mark.parametrize("name", PARTS)
-def test_parts_of_any_size_change_no_result(name: str) -> None:
-    (check,) = [check for check in TRAINER_CHECKS + COUNTER_CHECKS if check.name == name]
-    check.body(PARTS[name])
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -39,10 +39,11 @@ def english() -> WordCounts:
     )
 
 
-@pytest.mark.parametrize("words", [{}, {b"ab": 1}, {b"aaa": 2, b"xy": 3}])
-def test_more_processes_than_pairs_find_the_maximum(words: dict[bytes, int]) -> None:
-    word_counts = WordCounts.from_items(words.items())
-    assert multiprocess.train(word_counts, 9, parallel_max=3) == naive.train(word_counts, 9)
+@pytest.mark.parametrize("counts", [[], [1], [3, 2], range(1, 12), range(11, 0, -1)])
+def test_processes_find_the_maximum_of_any_number_of_pairs(counts: Sequence[int]) -> None:
+    """With fewer pairs than processes, and with slices that are not of one size."""
+    words = WordCounts.from_items((bytes((65 + at, 255 - at)), n) for at, n in enumerate(counts))
+    assert multiprocess.train(words, 20, parallel_max=4) == naive.train(words, 20)
 
 
 @pytest.mark.parametrize("push", ["all", "grown"])
@@ -82,11 +83,3 @@ def test_merge_of_seg_status_visits_its_own_places_only() -> None:
     work = work_of(seg_status.train, one_word(length))
     # The text once, and the places of 200 pairs; 200 passes over the word would be 200 texts.
     assert work["positions_visited"] < 6 * length
-
-
-@pytest.mark.parametrize("length", [254, 255, 256, 257, 65535, 65536])
-def test_tokens_are_as_long_as_any_word(length: int) -> None:
-    word_counts = WordCounts.from_items([(b"a" * length, 2), (b"ba" * 3, 1)])
-    merges = seg_status.train(word_counts, 40)
-    assert merges == heap.train(word_counts, 40)
-    assert max(len(left + right) for left, right in merges) == length
