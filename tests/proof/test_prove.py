@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from variants.contract import TieBreak, WordCounts
 pytestmark = pytest.mark.usefixtures("measured_once", "unruly_trainers")
 
 WORDS = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 2), (b"gh", 1)])
-RIGHT = Replay(WORDS, merges_of(["e f", "c d", "a b", "g h"]), 4)
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "identities.toml"))
@@ -45,12 +43,6 @@ def test_identity(row: dict[str, Any]) -> None:
     assert {name: getattr(identity, name) for name in expected} == expected
     assert (identity.reason is None) == ("reason" not in row)
     assert row.get("reason", "") in (identity.reason or "")
-
-
-def test_veto_of_ones_own_is_obeyed() -> None:
-    vetoed = replace(RIGHT, veto=lambda left, _: left == b"e")
-    assert prove.prove(vetoed).merge == 1
-    assert prove.prove(replace(vetoed, merges=RIGHT.merges[1:])).kind == IDENTICAL
 
 
 def test_long_wrong_merge_is_recorded_in_few_bytes() -> None:
