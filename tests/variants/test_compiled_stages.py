@@ -46,7 +46,7 @@ def test_invalid_columns_are_refused(train: Train, row: dict[str, Any]) -> None:
 
 
 @each_compiled
-def test_any_number_of_merges_and_any_weight(train: Train) -> None:
+def test_any_number_of_merges_and_of_pairs(train: Train) -> None:
     words = WordCounts.from_items([(b"abc", 2), (b"bcd", 1)])
     # the same, and words without pairs or weight
     given = WordCounts.from_columns([b"", b"a", b"xy", b"abc", b"bcd"], [5, LARGEST_COUNT, 0, 2, 1])
@@ -54,10 +54,6 @@ def test_any_number_of_merges_and_any_weight(train: Train) -> None:
     for num_merges, min_count in itertools.product(numbers, numbers):
         expected = naive.train(words, num_merges, min_count=min_count)
         assert train(given, num_merges, min_count=min_count) == expected
-
-    for weight in (2**32 + 1, 2**62, LARGEST_COUNT - 7):
-        heavy = WordCounts.from_items([(b"ab", weight), (b"bab", 1), (b"ba", 5)])
-        assert train(heavy, 10) == naive.train(heavy, 10)
 
 
 class Stopping(Meter):

@@ -294,8 +294,6 @@ def test_characters_are_encoded_by_themselves_only_where_it_makes_no_difference(
 
 def test_what_cannot_be_trained_is_refused() -> None:
     words = WordCounts.from_items([(b"ab", 1)])
-    with pytest.raises(ValueError, match="threads is -1; it is 1 or more"):
-        flat.train(words, 1, threads=-1)
     with pytest.raises(LookupError, match="ab"):
         flat.train(words, 5, veto=Mock(side_effect=LookupError("ab")))
 

@@ -41,8 +41,7 @@ def merges_in(name: str) -> list[Merge]:
 def words_of(folder: Path, pattern: str, text: dict[str, Any]) -> WordCounts:
     content = (SHARED / "corpora" / text["file"]).read_bytes()
     part = content[text.get("offset", 0) :][: text["bytes"]]
-    regex = registry.cards("pattern")[pattern]["regex"]
-    return native.native(corpus_of(folder, part, (), regex))
+    return native.native(corpus_of(folder, part, (), registry.patterns()[pattern]))
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "original_lists.toml"))

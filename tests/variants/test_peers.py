@@ -43,10 +43,10 @@ from variants.contract import (
     WordCounts,
 )
 from variants.counting.pretokenize import serial
-from variants.peers import flashbpe, huggingface, rustbpe
+from variants.peers import flashbpe, rustbpe
 
 Row = dict[str, Any]
-PATTERNS = {name: fields["regex"] for name, fields in registry.cards("pattern").items()}
+PATTERNS = registry.patterns()
 CARDS = registry.variants()
 PEERS = [card.name for card in registry.select(["peer"])]
 ROWS = rows_beside(__file__, "peers.toml")
@@ -131,21 +131,15 @@ def test_case_shows_what_a_trainer_does(row: Row, tmp_path: Path) -> None:
 
 def merges_otherwise(way: str, given: Iterable[str], num_merges: int, *special: str) -> list[Merge]:
     """The merges of a tokenizer of Hugging Face that is trained in another way."""
-    pytest.importorskip(
-        "tokenizers.trainers", reason="it needs trainers; pip install 'tokenizers<1'"
+    implementations = pytest.importorskip(
+        "tokenizers.implementations", reason="it needs trainers; pip install 'tokenizers<1'"
     )
-    tokenizers = huggingface.PEER.package
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer = implementations.ByteLevelBPETokenizer()
     tokenizer.add_special_tokens([*special])
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=256 + len(special) + num_merges,
-        show_progress=False,
-        special_tokens=[*special],
-        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
-    )
+    size = 256 + len(special) + num_merges
+    how = {"vocab_size": size, "min_frequency": 0, "special_tokens": [*special]}
 
-    getattr(tokenizer, way)(given, trainer)
+    getattr(tokenizer, way)(given, **how, show_progress=False)
     merges = json.loads(tokenizer.to_str())["model"]["merges"]
     return [(read_spelling(left), read_spelling(right)) for left, right in merges]
 

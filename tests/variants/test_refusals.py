@@ -28,9 +28,8 @@ def test_variant_says_what_it_cannot_do(
     words = row.get("words", {"abc": 2})
     given: Any = WordCounts.from_columns(list(map(str.encode, words)), list(words.values()))
     if "text" in row:
-        text = {"pattern": "gpt2", **row["text"]}
-        text["pattern"] = registry.cards("pattern")[text["pattern"]]["regex"]
-        given = Corpus(__file__, **text)
+        pattern = registry.patterns()[row["text"].get("pattern", "gpt2")]
+        given = Corpus(__file__, **{**row["text"], "pattern": pattern})
     if "peers" in row["train"]:
         adapter = importlib.import_module(row["train"].partition(":")[0])
         monkeypatch.setattr(adapter.PEER, "package", object())
