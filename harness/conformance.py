@@ -26,7 +26,6 @@ from harness.proof.checks import (
     call_of,
     is_word_counter,
     outcome_of,
-    whole_test,
 )
 from harness.proof.counter_checks import counter_checks as counter_checks
 from harness.proof.suite import Request, checks_for, child_of, print_report
@@ -54,11 +53,8 @@ def _outcome(check: Check, subject: Callable[..., Any]) -> CheckResult:
     __tracebackhide__ = True  # pytest shows the message, not this
     outcome = outcome_of(check, subject)
     if outcome.status == "failed":
-        test = whole_test(outcome, subject)
-        raise CheckFailed(
-            f"{check.name}: {outcome.message}"
-            + (f"\n\nto keep it as a test:\n\n{test}" if test else "")
-        )
+        test = f"\n\nto keep it as a test:\n\n{outcome.test}" if outcome.test else ""
+        raise CheckFailed(f"{check.name}: {outcome.message}{test}")
     return outcome
 
 

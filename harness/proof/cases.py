@@ -94,16 +94,8 @@ def training(words: str, result: str, **options: str) -> tuple[TrainerCall, list
     return TrainerCall(words_from(words), **{"num_merges": len(merges) + 20, **values}), merges
 
 
-def case_of_distinct_pairs(name: str, weights: range, why: str) -> Case:
-    """Two-byte words that share no pair: every merge leaves exactly one pair fewer, the heaviest
-    goes first.
-    """
-    words = {bytes((65 + index, 255 - index)): weight for index, weight in enumerate(weights)}
-    heaviest_first = sorted(words, key=lambda word: -words[word])
-    merges = [(word[:1], word[1:]) for word in heaviest_first]
-    return Case(name, TrainerCall(words, len(words) + 20), merges, why)
-
-
+DISTINCT_PAIRS = {bytes((65 + index, 255 - index)): index + 1 for index in range(55)}
+"""Words that share no pair: every merge leaves exactly one pair fewer."""
 MERGE_CASES = (
     *read_cases(
         r"""
@@ -205,18 +197,11 @@ min_count_none: ab*4 -> | min_count=5  # nothing reaches min_count, nothing is l
 """,
         training,
     ),
-    case_of_distinct_pairs(
-        "eleven_pairs",
-        range(1, 12),
-        "eleven pairs in four slices: a parallel maximum that cuts even slices forgets the last ones",
-    ),
-    case_of_distinct_pairs(
+    Case(
         "last_pair_greatest",
-        range(1, 56),
+        TrainerCall(DISTINCT_PAIRS, len(DISTINCT_PAIRS) + 20),
+        [(word[:1], word[1:]) for word in reversed(DISTINCT_PAIRS)],
         "55 pairs, then 54, down to one, the greatest always last: every remainder of every number of slices",
-    ),
-    case_of_distinct_pairs(
-        "first_pair_greatest", range(55, 0, -1), "the same with the greatest always first"
     ),
 )
 

@@ -7,10 +7,11 @@ Most checks compare a call with the definition's (calls.py).
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from harness.proof.calls import Call, CheckFailed, CheckSkipped, Subject, TrainerCall
@@ -47,13 +48,16 @@ def family(
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of one check: `passed`, `failed` or `skipped`, and for the last two the reason."""
+    """The result of one check: `passed`, `failed` or `skipped`, and for the last two the reason; for
+    a failure also the size of its input, and a whole test of it if that is short enough to paste.
+    """
 
     check: str
     group: str
     status: str
     message: str = ""
-    counterexample: Call | None = field(default=None, compare=False)
+    size: float = field(default=math.inf, compare=False)
+    test: str = field(default="", compare=False)
 
 
 def outcome_of(check: Check, subject: Subject) -> CheckResult:
@@ -61,7 +65,10 @@ def outcome_of(check: Check, subject: Subject) -> CheckResult:
     try:
         check.body(subject)
     except CheckFailed as failure:
-        return CheckResult(check.name, check.group, FAILED, str(failure), failure.counterexample)
+        outcome = CheckResult(check.name, check.group, FAILED, str(failure))
+        if (call := failure.counterexample) is None:
+            return outcome
+        return replace(outcome, size=call.size, test=whole_test(call, subject))
     except (CheckSkipped, Unavailable) as reason:
         return CheckResult(check.name, check.group, SKIPPED, str(reason))
     return CheckResult(check.name, check.group, PASSED)
@@ -92,10 +99,9 @@ def reported_phases(call: Call, subject: Subject, phases: Sequence[str]) -> Mapp
     return meter.seconds
 
 
-def whole_test(outcome: CheckResult, subject: Subject) -> str:
+def whole_test(call: Call, subject: Subject) -> str:
     """A whole test of the input that a trainer failed; empty if none is short enough to paste."""
-    call = outcome.counterexample
-    if not isinstance(call, TrainerCall):
+    if not isinstance(call, TrainerCall) or call.size > LONGEST_TEST:
         return ""
     test = call.as_test(*call_of(subject))
     return test if len(test) <= LONGEST_TEST else ""

@@ -164,15 +164,13 @@ def large_file() -> bytes:
     """
     chance = random.Random(0)
     pieces = [piece for piece in PIECES.split("¦") if "<" not in piece and "|" not in piece]
-    content = bytearray()
+    pieces = [*pieces * 20, *SPECIAL]
+    content = b""
     for boundary, across in ((1, "😀"), (2, "<|e|>"), (2.1, "")):
-        end = int(boundary * MEBIBYTE) - 2
-        while len(content) < end:
-            document = "".join(chance.choices(pieces, k=chance.randint(0, 3000)))
-            content += f"{document}<|e|>".encode()
-        whole = content[: end - 20].decode(errors="ignore")
-        content = bytearray(whole.encode().ljust(end, b"x") + across.encode())
-    return bytes(content)
+        missing = int(boundary * MEBIBYTE) - 2 - len(content)
+        text = "".join(chance.choices(pieces, k=missing)).encode()[: missing - 20]
+        content += text.decode(errors="ignore").encode().ljust(missing, b"x") + across.encode()
+    return content
 
 
 def check_large_file_equals_definition(count: Subject) -> None:

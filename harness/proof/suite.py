@@ -14,7 +14,6 @@ import functools
 import inspect
 import itertools
 import json
-import math
 import os
 import secrets
 import sys
@@ -22,7 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
@@ -46,7 +45,6 @@ from harness.proof.checks import (
     CheckResult,
     is_word_counter,
     outcome_of,
-    whole_test,
 )
 from harness.proof.counter_checks import counter_checks, random_file
 from harness.proof.trainer_checks import random_call, trainer_checks
@@ -109,7 +107,7 @@ def main() -> None:
 
 
 def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -> None:
-    """Send which checks there are, the outcome of each, and a test of one that failed."""
+    """Send which checks there are, and the outcome of each."""
     only, checks = request.only, checks_for(subject, request.tie_breaks)
     checks = [check for check in checks if check.name == only or fnmatchcase(check.name, only)]
     if not checks:
@@ -118,20 +116,8 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
         )
     names = [(check.name, check.group) for check in checks]
     send(checks=names, counter=is_word_counter(subject))
-
-    failed: list[CheckResult] = []
     for check in checks:
-        outcome = outcome_of(check, subject)
-        send(status=outcome.status, message=outcome.message)
-        failed += [outcome] if outcome.status == FAILED else []
-    if failed:
-        shown = min(failed, key=size_of)
-        send(shown=(shown.check, whole_test(shown, subject)))
-
-
-def size_of(outcome: CheckResult) -> float:
-    """The size of the input that failed; without one it is shown last."""
-    return math.inf if outcome.counterexample is None else outcome.counterexample.size
+        send(**asdict(outcome_of(check, subject)))
 
 
 def bound(request: Request) -> Subject:
@@ -179,8 +165,6 @@ class Child:
         self.request, self.process = request, process
         self.line = Connection(os.dup(process.line.fileno()))
         self.send((request, folder, import_from()))
-        self.shown: tuple[str, str] | None = None
-        """The failed check of the smallest input, and a test of it, or its text."""
         try:
             start = self.receive(SECONDS_FOR_AN_IMPORT)
         except ChildFailed as failure:
@@ -202,14 +186,11 @@ class Child:
             with bar(self.request.target, len(left), "checks") as advance:
                 while left:
                     check = left.pop(0)
-                    answer = self.receive()
-                    statuses.add(answer["status"])
+                    outcome = CheckResult(**self.receive())
+                    statuses.add(outcome.status)
                     advance(len(self.checks) - len(left))
-                    yield CheckResult(*check, answer["status"], answer["message"])
-            if FAILED in statuses:
-                with contextlib.suppress(ChildFailed):
-                    self.shown = tuple(self.receive()["shown"])
-            elif PASSED in statuses:
+                    yield outcome
+            if PASSED in statuses and FAILED not in statuses:
                 check = FRESH
                 yield self.judge_fresh_inputs()
         except ChildFailed as failure:
@@ -225,11 +206,9 @@ class Child:
             fresh: Call = random_file(seed) if self.is_counter else words
             self.send(fresh)
             returned, want = str(self.receive()["returned"]), repr(fresh.defined())
-            if returned == want:
-                continue
-
-            self.shown = FRESH[0], str(fresh)
-            return CheckResult(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
+            if returned != want:
+                message = f"returned {returned[:200]}, not {want[:200]}"
+                return CheckResult(*FRESH, FAILED, message, fresh.size, str(fresh))
         return CheckResult(*FRESH, PASSED)
 
     def send(self, request: object) -> None:
@@ -283,23 +262,11 @@ def print_report(child: Child, name: str) -> int:
     """
     outcomes = list(child.outcomes())
     statuses = {outcome.status for outcome in outcomes}
-    exit_code = (
-        errors.MISMATCH
-        if FAILED in statuses
-        else errors.OK
-        if PASSED in statuses
-        else errors.UNMEASURED
-    )
-
-    failed = {outcome.check: outcome for outcome in outcomes if outcome.status == FAILED}
-    if failed:
-        check, test = child.shown or (next(iter(failed)), "")
-        lines = failed[check].message.splitlines()[: 1 if test else 3]
-        print_stdout(
-            "\n    ".join(line[:300] for line in [f"FAILED {check}: {lines[0]}", *lines[1:]])
-        )
-        repeat = f"to repeat it: --only '{check}'"
-        print_stdout(f"\n{test.rstrip() or repeat}\n")
+    exit_code = errors.OK if PASSED in statuses else errors.UNMEASURED
+    if FAILED in statuses:
+        exit_code = errors.MISMATCH
+        failed = [outcome for outcome in outcomes if outcome.status == FAILED]
+        print_failure(min(failed, key=lambda outcome: outcome.size))
 
     for group, members in itertools.groupby(outcomes, key=lambda outcome: outcome.group):
         of_group = list(members)
@@ -312,6 +279,14 @@ def print_report(child: Child, name: str) -> int:
 
     print_stdout(f"{name} {VERDICTS[exit_code]}: {summary(outcomes)}")
     return exit_code
+
+
+def print_failure(outcome: CheckResult) -> None:
+    """Print what failed, and a test of it or its input; without these, how to repeat it."""
+    lines = f"FAILED {outcome.check}: {outcome.message}".splitlines()[: 1 if outcome.test else 3]
+    print_stdout("\n    ".join(line[:300] for line in lines))
+    repeat = f"to repeat it: --only '{outcome.check}'"
+    print_stdout(f"\n{outcome.test.rstrip() or repeat}\n")
 
 
 def summary(outcomes: Sequence[CheckResult]) -> str:
