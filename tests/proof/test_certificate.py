@@ -89,11 +89,6 @@ def plain(words: WordCounts) -> bytes:
     return b"".join(table_lines(words))
 
 
-def sealed(*lines: str) -> bytes:
-    content = "".join(f"{line}\n" for line in lines).encode("latin-1")
-    return content + digest_line(content)
-
-
 def certificate_of(words: bytes, /, *merges: str, **head: object) -> bytes:
     """A certificate that claims these merges, with some fields of its head replaced."""
     facts: dict[str, object] = {
@@ -103,7 +98,9 @@ def certificate_of(words: bytes, /, *merges: str, **head: object) -> bytes:
         "min_count": 1,
         "wanted": len(merges),
     }
-    return sealed(*(f"{name} {value}" for name, value in (facts | head).items()), *merges)
+    lines = [*(f"{name} {value}" for name, value in (facts | head).items()), *merges]
+    content = "".join(f"{line}\n" for line in lines).encode()
+    return content + digest_line(content)
 
 
 def test_the_example_of_the_page_is_what_we_write_and_what_is_accepted(program: Check) -> None:

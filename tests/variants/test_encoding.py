@@ -8,9 +8,10 @@ import random
 import subprocess
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +55,12 @@ def test_random_tokenizers_encode_random_texts_alike(seed: int) -> None:
         assert list(map(compiled_encoder(one, False).encode, texts)) == ordinary
 
 
+def expect_plain_ids(native: Any, one: Learned, texts: Iterable[str]) -> None:
+    plain = PlainEncoder(one)
+    for text in texts:
+        assert native.encode(text) == plain.encode(text)
+
+
 @pytest.mark.parametrize("first", ["gpt2", "document"])
 def test_superwords_encode_as_by_the_plain_encoder(first: str) -> None:
     """By their words and then by the rest, if the first stage leaves words apart; pieces may be
@@ -66,13 +73,12 @@ def test_superwords_encode_as_by_the_plain_encoder(first: str) -> None:
         table = WordCounts.from_items(counts.items())
         merges = list(naive_extending.train(table, len(merges) + number, inherited=merges))
     one = trained(merges, [], PATTERNS["superbpe"])
-    native, plain, dice = compiled_encoder(one), PlainEncoder(one), random.Random(3)
-
+    dice, contents = random.Random(3), []
     words = [*text.split(" "), "", "é", "一二", " the", "of", "testing", "\n", "x" * 30]
-    for length in (5, 50, 5000):
-        for _ in range(10):
-            content = " ".join(dice.choices(words[: dice.randint(9, len(words))], k=length))
-            assert native.encode(content) == plain.encode(content)
+    for length in [5, 50, 5000] * 10:
+        some = words[: dice.randint(9, len(words))]
+        contents.append(" ".join(dice.choices(some, k=length)))
+    expect_plain_ids(compiled_encoder(one), one, contents)
 
 
 def test_long_word_that_no_place_cuts_encodes_as_by_the_plain_encoder() -> None:
@@ -80,9 +86,7 @@ def test_long_word_that_no_place_cuts_encodes_as_by_the_plain_encoder() -> None:
     texts = ["".join(dice.choices("abc", k=length)) for length in (400, 45, 300, 3000)]
     table = WordCounts.from_items([(texts[0].encode(), 1)])
     one = trained(list(naive_extending.train(table, 60)), [], None)
-    native, plain = compiled_encoder(one), PlainEncoder(one)
-    for text in texts:
-        assert native.encode(text) == plain.encode(text)
+    expect_plain_ids(compiled_encoder(one), one, texts)
 
 
 def test_tables_that_begin_anew_forget_every_word() -> None:
@@ -93,10 +97,7 @@ def test_tables_that_begin_anew_forget_every_word() -> None:
     native = encoder(ids, one.merges, one.special_tokens, one.pattern, last, sizes=sizes)
     dice = random.Random(5)
     words = ["".join(dice.choices("qxzv", k=dice.randint(1, 24))) for _ in range(300)]
-    plain = PlainEncoder(one)
-    for _ in range(20):
-        text = " ".join(dice.choices(words, k=200))
-        assert native.encode(text) == plain.encode(text)
+    expect_plain_ids(native, one, (" ".join(dice.choices(words, k=200)) for _ in range(20)))
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -14,7 +14,6 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -81,17 +80,9 @@ def test_piece_may_lie_anywhere_across_a_block(file: Path) -> None:
         for pattern in COMPILED:
             expect_definition(file, content, END, pattern)
 
-    text = "It's  a\u00a0tale, told by 1 idiot…\r\n中文 " * 8
-    for length in range(0, 200, 3):
-        content = text.encode()[:length].decode(errors="ignore").encode()
-        expect_definition(file, content, (), GPT2_PATTERN)
 
-
-@pytest.mark.parametrize(
-    "places", [(63, 127), pytest.param(range(50, 140), marks=pytest.mark.slow)], ids=str
-)
-def test_first_bad_byte_is_found_anywhere_in_a_block(file: Path, places: Sequence[int]) -> None:
-    for sequence, before, behind in itertools.product(BAD, places, ("x", "é", "中", "😀")):
+def test_first_bad_byte_is_found_across_blocks(file: Path) -> None:
+    for sequence, before, behind in itertools.product(BAD, (61, 63, 127), ("x", "é", "中", "😀")):
         start = "é".encode() * (before // 2) + b"x" * (before % 2)
         file.write_bytes(start + sequence + behind.encode() * 200 + b"\xff")
         for path in PATHS:
@@ -142,20 +133,13 @@ def test_damaged_or_missing_class_cache_is_rebuilt(
 
 
 @pytest.mark.slow
-def test_many_and_long_words_keep_the_order_of_the_definition_at_every_width(file: Path) -> None:
+def test_many_words_keep_the_order_of_the_definition_at_every_width(file: Path) -> None:
     chance = random.Random(0)
     words = [f"{chance.getrandbits(chance.choice((24, 24, 24, 90))):x}" for _ in range(50_000)]
     content = "  ".join(chance.choices([*words, "<|e|>"], k=60_000)).encode()
     for threads, pattern in itertools.product(WIDTHS, (r"[^\n]*\n|[^\n]+", GPT2_PATTERN)):
         how = {"threads": threads, "smallest_range": 1 << 10}
         expect_definition(file, content, END, pattern, **how)
-
-    # The definition's engine keeps what it might go back to, and gives up at 6 MB of one line under
-    # `superbpe`.
-    content = b"a " + b"x" * 1_000_000 + b" b " + b"x" * 1_000_000
-    how = {"threads": 3, "buffer": 1 << 12, "smallest_range": 1 << 10}
-    for pattern in COMPILED:
-        expect_definition(file, content, (), pattern, **how)
 
 
 # Streams, meters, receivers
