@@ -231,9 +231,9 @@ class Child:
             with contextlib.suppress(EOFError, OSError, ValueError):
                 return dict(json.loads(self.line.recv_bytes()))
 
-        give_up = time.monotonic() + SECONDS_FOR_AN_END
-        while self.process.exit_code is None and (left := give_up - time.monotonic()) > 0:
-            self.process.listen(left)
+        for _ in ("the end of the line", "the report of the guard"):
+            if self.process.exit_code is None:
+                self.process.listen(SECONDS_FOR_AN_END)
         if self.process.exit_code is None:
             raise ChildFailed("it cut the line to its judge")
         raise ChildFailed(str(without_answer(self.process.exit_code).reason))

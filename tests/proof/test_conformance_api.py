@@ -156,13 +156,6 @@ def test_options_of_the_call_are_part_of_the_test() -> None:
     )
 
 
-def test_tests_of_many_words_and_merges_stay_narrow() -> None:
-    words = {bytes((65 + number,)) * 9: number + 1 for number in range(40)}
-    test = TrainerCall(words, 20).as_test(*call_of(naive.train))
-    assert error_of(test) is None
-    assert max(map(len, test.splitlines())) <= 120
-
-
 def test_failure_without_a_counterexample_has_no_test() -> None:
     outcome = outcome_of(CHECKS["check_leaves_input_alone"], ill_mannered.changes_its_input)
     assert (outcome.status, outcome.test) == ("failed", "")
