@@ -40,7 +40,6 @@ from variants.contract import (
     Merge,
     TieBreak,
     Unavailable,
-    WordCounts,
 )
 from variants.counting.pretokenize import serial
 from variants.peers import flashbpe, rustbpe
@@ -220,11 +219,3 @@ def test_threads_that_a_package_leaves_computing_are_waited_for() -> None:
     threading.Timer(0.1, stop.set).start()
     peers.wait_for_other_threads()
     assert stop.is_set()
-
-
-@examples(50)
-@given(st.dictionaries(st.binary(min_size=1, max_size=12), st.integers(1, 9), max_size=8))
-def test_merges_are_found_again_in_tokens(words: dict[bytes, int]) -> None:
-    merges = heap.train(WordCounts.from_items(words.items()), 40, tie_break=TieBreak.RAW_BYTES)
-    tokens = [*peers.BYTES, *(left + right for left, right in merges)]
-    assert peers.merges_of(tokens) == merges
