@@ -20,6 +20,7 @@ from unittest.mock import Mock
 
 import pytest
 from exploring import seeds
+from pattern_family import all_slots, spelling
 from rows import rows_beside
 from sanitizers import compiled
 from workbench import corpus_of, ran
@@ -42,6 +43,7 @@ from scanned_texts import (  # noqa: E402 - it needs the compiled scanner
 )
 
 END = ("<|e|>",)
+MEMBERS = all_slots()
 BYTES_OF_A_BLOCK = 120_000
 """That are counted of random texts with one seed."""
 
@@ -53,14 +55,17 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("block", seeds(50))
 def test_random_texts_are_counted_as_the_definition_counts_them(file: Path, block: int) -> None:
-    """Every compiled pattern, whole, in small buffers and in several ranges."""
+    """Every compiled pattern, and some of the family, whole, in small buffers and in several
+    ranges.
+    """
     chance, left = random.Random(block), BYTES_OF_A_BLOCK
     while left > 0:
         content, special_tokens = random_content(chance)
         errors = chance.choice(("strict", "strict", "strict", "replace"))
         small = {"buffer": chance.choice((8, 16, 64, 65, 100, 300))}
         ranges = {**small, "threads": chance.choice(WIDTHS), "smallest_range": 1}
-        for pattern in COMPILED:
+        members = [spelling(slots, chance) for slots in chance.sample(MEMBERS, 3)]
+        for pattern in [*COMPILED, *members]:
             how = {"errors": errors, "instructions": chance.choice(PATHS)}
             for way in ({}, small, ranges):
                 expect_definition(file, content, special_tokens, pattern, **how, **way)
