@@ -14,6 +14,7 @@ from growing_words import one_word
 from rows import rows_beside
 
 from harness.common import registry
+from harness.proof.trainer_checks import random_words
 from variants import heap, multiprocess, naive, pair_queue, seg_status
 from variants.contract import Merge, Meter, WordCounts
 
@@ -28,15 +29,8 @@ def work_of(
     return meter.tallies
 
 
-@pytest.fixture(scope="module")
-def english() -> WordCounts:
-    """Words that share endings and repeat pairs inside, with weights as uneven as a language's."""
-    chance = random.Random(7)
-    parts = ["st", "ing", "an", "ana", "er", "e", "tion", "aa", "b", "na"]
-    words = {"".join(chance.choices(parts, k=chance.randint(1, 6))): 0 for _ in range(300)}
-    return WordCounts.from_items(
-        (word.encode(), 1000 // place) for place, word in enumerate(words, 1)
-    )
+WORDS = WordCounts.from_items(random_words(random.Random(7), b"aaeinrst", 400, 12).items())
+"""Words that repeat pairs inside."""
 
 
 @pytest.mark.parametrize("counts", [[], [1], [3, 2], range(1, 12), range(11, 0, -1)])
@@ -48,7 +42,7 @@ def test_processes_find_the_maximum_of_any_number_of_pairs(counts: Sequence[int]
 
 @pytest.mark.parametrize("push", ["all", "grown"])
 def test_every_heap_gives_the_same_merges_and_tallies(
-    push: str, english: WordCounts, monkeypatch: pytest.MonkeyPatch
+    push: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not hasattr(heapq, "heappush_max"):  # before 3.14: functions of the same names and meaning
         monkeypatch.setattr(heapq, "heapify_max", pair_queue.python_heapify, raising=False)
@@ -58,7 +52,7 @@ def test_every_heap_gives_the_same_merges_and_tallies(
     runs = []
     for kind in ("c", "python", "max"):
         meter = Meter()
-        runs.append((heap.train(english, 200, meter, heap=kind, push=push), meter.tallies))
+        runs.append((heap.train(WORDS, 200, meter, heap=kind, push=push), meter.tallies))
     assert runs[0] == runs[1] == runs[2]
 
 
@@ -69,9 +63,9 @@ def test_tallies_of_a_run_small_enough_to_follow(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "savings.toml"))
-def test_stage_saves_what_it_set_out_to_save(row: dict[str, Any], english: WordCounts) -> None:
-    work = work_of(registry.resolve(row["train"]), english, **row.get("params", {}))
-    other = work_of(registry.resolve(row["of"]), english, **row.get("of_params", {}))
+def test_stage_saves_what_it_set_out_to_save(row: dict[str, Any]) -> None:
+    work = work_of(registry.resolve(row["train"]), WORDS, **row.get("params", {}))
+    other = work_of(registry.resolve(row["of"]), WORDS, **row.get("of_params", {}))
     for tally in row["saves"]:
         assert work.get(tally, 0) * row.get("times", 1) < other[tally]
     for tally in row["same"]:
