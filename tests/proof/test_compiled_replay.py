@@ -218,7 +218,7 @@ def sanitized_lines(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lis
     nothing.
     """
     folder = tmp_path_factory.mktemp("whole")
-    program = sanitized("replay_driver.cpp", "address,undefined", folder, f"-I{NATIVE}")
+    program = sanitized("replay_driver.cpp", "address,undefined", folder)
     heavy = WordCounts.from_items(HEAVIEST.items())
     replayed: list[Case] = [(heavy, *case[1:]) for case in cases(0)]
     for seed in range(600):

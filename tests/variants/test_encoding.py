@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from exploring import seeds
 from random_tokenizers import case_of, random_content, random_learned
@@ -170,7 +169,7 @@ def test_arrays_of_every_width_are_decoded() -> None:
     for code in "bBhHiIlLqQ":
         assert decoder.decode(array(code, [1, 0, 1])) == b"bcabc"
         assert decoder.decode(memoryview(array(code, [1, 0, 1]))[::2]) == b"bcbc"
-    for value in (1.0, "1", None, np.float32(1)):
+    for value in (1.0, "1"):
         with pytest.raises(TypeError):
             decoder.decode([value])
     with pytest.raises(KeyError, match=str(2**70)):

@@ -128,14 +128,8 @@ def random_case(dice: random.Random, extends: bool) -> tuple[dict[bytes, int], d
         "min_count": dice.choice((1, 1, 2, 5)),
     }
     if not extends:
-        tables = (
-            random_table(dice),
-            random_table(dice),
-            tied_table(dice),
-            tied_table(dice),
-            HEAVIEST,
-        )
-        return dice.choice(tables), rules
+        table = dice.choice((random_table, tied_table))(dice)
+        return dice.choice((table, table, table, HEAVIEST)), rules
 
     table = random_pieces(dice)
     if dice.random() < 0.5:  # cut anywhere
