@@ -165,6 +165,16 @@ def test_work_grows_with_the_words(shape: Shape, size: int, tie_break: TieBreak)
     expect_growth(shape, size, work)
 
 
+def test_what_was_left_out_is_remembered() -> None:
+    """A guess that is too high leaves out a pair that should have been merged."""
+    words = WordCounts.from_items(
+        [(b"ab", 1000), (b"cdq", 500), (b"cd", 300), (b"ef", 10), (b"gh", 9)]
+    )
+    claimed = [(b"a", b"b"), (b"c", b"d"), (b"e", b"f"), (b"g", b"h")]
+    judged = Replay(words, claimed, 4).judged(GREATEST, guess_scale=30.0)
+    assert (judged.right, judged.too_few) == (2, False)
+
+
 def test_what_a_veto_of_ones_own_raises_is_raised() -> None:
     words = WordCounts.from_items([(b"ab", 1), (b"abc", 1)])
 
