@@ -58,28 +58,18 @@ them. To draw them again:
 
 
 class Section(NamedTuple):
-    """A corpus and a vocabulary with all its rows."""
+    """A corpus and a vocabulary with all rows; `firsts` has that of each trainer on the fewest
+    threads, by which it is ranked, in that order.
+    """
 
     corpus: str
     vocab_size: int
     rows: Sequence[Row]
-
-    @property
-    def firsts(self) -> list[Row]:
-        """The row of each trainer on the fewest threads, by which it is ranked, in that order."""
-        firsts: dict[str, Row] = {}
-        for row in sorted(self.rows, key=attrgetter("threads")):
-            firsts.setdefault(row.name, row)
-        return sorted(firsts.values(), key=attrgetter("order"))
+    firsts: Sequence[Row]
 
     @property
     def title(self) -> str:
         return f"{self.corpus}, {count_text(self.vocab_size)} tokens"
-
-    @property
-    def chart(self) -> str:
-        """The name of its chart's file."""
-        return f"{self.corpus}-{self.vocab_size}.svg".replace("/", "_").replace(" ", "_")
 
 
 def sections(board: Sequence[Row]) -> list[Section]:
@@ -87,13 +77,15 @@ def sections(board: Sequence[Row]) -> list[Section]:
     measured = [row for row in board if not row.counting_only and row.status != "skipped"]
     corpora = list(dict.fromkeys(row.corpus.sha256 for row in measured))
     keyed = []
-    for row in measured:
+    for row in sorted(measured, key=attrgetter("threads")):
         size = row.record.cell.vocab_size or 0
         keyed.append(((corpora.index(row.corpus.sha256), size), row))
 
     found = []
     for (_, size), table in sorted(together(keyed).items()):
-        found.append(Section(str(table[0].corpus.name), size, table))
+        of_name = together((row.name, row) for row in table)
+        firsts = sorted((first for first, *_ in of_name.values()), key=attrgetter("order"))
+        found.append(Section(str(table[0].corpus.name), size, table, firsts))
     return found
 
 
@@ -109,7 +101,11 @@ def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, Cal
         )
     measured, firsts = list[Row](), list[Row]()
     for section in board:
-        _check_one_task(section, folder)
+        names = unlike(section.rows, ("data", *TASK))
+        if names:
+            why = f"the records of {section.title} in {folder} differ in {', '.join(names)}"
+            advice = "remove older records, or keep each in its own folder"
+            raise Refusal(f"{why}, and a ratio is of one machine and one question; {advice}")
         measured += section.rows
         firsts += section.firsts
 
@@ -126,13 +122,15 @@ def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, Cal
         parts.append(DRAWN.format(commands=commands(drawn)))
 
     for section in board:
-        charts[section.chart] = partial(dots, section.firsts)
-        chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
+        file = f"{section.corpus}-{section.vocab_size}.svg".replace("/", "_").replace(" ", "_")
+        charts[file] = partial(dots, section.firsts)
+        chart = f"![Seconds of each trainer on {section.corpus}]({file})"
         parts += [f"## {section.title}", chart, sheet_to_markdown(sheet_of(section))]
 
-    skipped = dict.fromkeys((row.name, row.reason) for row in shown if row.status == "skipped")
+    skipped = [f"{row.name}: {row.reason}" for row in shown if row.status == "skipped"]
     if skipped:
-        parts += ["## Not measured", "\n".join(map(_skipped_line, skipped))]
+        lines = [f"- {markdown_text(line)}" for line in dict.fromkeys(skipped)]
+        parts += ["## Not measured", "\n".join(lines)]
     about = ABOUT.read_text().format(
         folder=folder.as_posix(),
         corpus=(measured[0].corpus.generated or {}).get("of", board[0].corpus),
@@ -140,19 +138,6 @@ def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, Cal
         given=sheet_to_markdown(given_sheet(measured)).strip(),
     )
     return "\n\n".join(map(str.strip, filter(None, [*parts, about]))) + "\n", charts
-
-
-def _check_one_task(section: Section, folder: Path) -> None:
-    """Raise Refusal if the rows of a table cannot be compared."""
-    names = unlike(section.rows, ("data", *TASK))
-    if names:
-        why = f"the records of {section.title} in {folder} differ in {', '.join(names)}"
-        advice = "remove older records, or keep each in its own folder"
-        raise Refusal(f"{why}, and a ratio is of one machine and one question; {advice}")
-
-
-def _skipped_line(skipped: tuple[str, str]) -> str:
-    return f"- {markdown_text(': '.join(skipped))}"
 
 
 def ratios_sheet(board: Sequence[Section]) -> Sheet:
@@ -179,13 +164,12 @@ def sheet_of(section: Section) -> Sheet:
     for rank, row in enumerate(firsts, 1):
         ranks.append(str(rank) if row.is_ranked else NOT_MEASURED)
 
-    totals: dict[tuple[int, str], str] = {}
-    for row in section.rows:
-        totals.setdefault((row.threads, row.name), outcome_text(row, figure_text(row, "total")))
     times = []
-    for width in sorted({width for width, _ in totals}):
-        texts = [totals.get((width, row.name), NOT_MEASURED) for row in firsts]
-        times.append(Column(counted_text(width, "thread"), texts))
+    for threads, of_width in together((row.threads, row) for row in section.rows).items():
+        cells = {row.name: NOT_MEASURED for row in firsts}
+        for row in of_width:
+            cells[row.name] = outcome_text(row, figure_text(row, "total"))
+        times.append(Column(counted_text(threads, "thread"), list(cells.values())))
     columns = [Column("rank", ranks), variants, *times, *figures]
     return sheet._replace(caption=caption_of(section.rows), columns=columns)
 
