@@ -27,7 +27,7 @@ from harness.results.charts import dots
 from harness.results.fields import together
 from harness.results.notes import finding
 from harness.results.page import commands
-from harness.results.profile import profile_figure, profile_of
+from harness.results.profile import profile, profile_of
 from harness.results.ratios import ratio_of
 from harness.results.rows import Row, rows
 from harness.results.selection import TASK, records_of, unlike
@@ -113,7 +113,8 @@ def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, Cal
     parts = ["# The board", markdown_text(headline and f"{headline}."), MISLEADS]
     charts: dict[str, Callable[[], Figure]] = {}
     with suppress(Refusal):  # one trainer alone has neither
-        charts[PROFILE] = partial(profile_figure, profile_of(measured))
+        profile_of(measured)
+        charts[PROFILE] = partial(profile, measured)
         parts.append(sheet_to_markdown(ratios_sheet(board)))
         printed = f"`python -m harness.table {folder.as_posix()} --profile` prints it."
         parts += [f"![{PROFILED}]({PROFILE})", f"{PROFILED}. {printed}"]

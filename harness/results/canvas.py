@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import io
 import os
 import re
@@ -86,28 +85,17 @@ _METADATA: dict[str, dict[str, str | None]] = {
 @contextlib.contextmanager
 def styled() -> Iterator[None]:
     """matplotlib's default settings, with ours, while something is drawn or written."""
-    if {"matplotlib", "ipykernel"}.isdisjoint(sys.modules):
-        _import_matplotlib()
+    # a notebook names a backend to what it starts, which may not be installed here
+    is_first = {"matplotlib", "ipykernel"}.isdisjoint(sys.modules)
+    named = os.environ.pop("MPLBACKEND", None) if is_first else None
     from matplotlib import style
 
+    if named is not None:
+        os.environ["MPLBACKEND"] = named
     with style.context(["default", _STYLE]), warnings.catch_warnings():
         # matplotlib's font lacks some scripts; an SVG leaves the choice of font to its reader
         warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
         yield
-
-
-def _import_matplotlib() -> None:
-    """Import matplotlib with a backend that is always there: a notebook names one to what it starts,
-    which may not be installed here. The environment stays as it was.
-    """
-    named = os.environ.get("MPLBACKEND")
-    os.environ["MPLBACKEND"] = "agg"
-    importlib.import_module("matplotlib")
-
-    if named is None:
-        del os.environ["MPLBACKEND"]
-    else:
-        os.environ["MPLBACKEND"] = named
 
 
 def chart(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:

@@ -101,6 +101,8 @@ class DrawnLine(NamedTuple):
 @chart
 def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     """A panel for each task, with a line for each variant that was measured at two sizes or more."""
+    from matplotlib.ticker import LogLocator
+
     groups, panels, drawn = list[list[Row]](), list[list[DrawnLine]](), list[Row]()
     for group in tasks_of(rows, size.without):
         lines = _lines_of(group, size, value)
@@ -110,7 +112,10 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
         for line in lines:
             drawn += line.rows
     if not drawn:
-        raise _too_few_sizes(rows, size)
+        sizes = sorted({size.of(row) for row in rows} - {0})
+        there = ", ".join(map(size.text, sizes)) or "none"
+        why = f"{size.name}: no variant was measured at two, only at {there}"
+        raise Refusal(f"{why}; python -m harness {size.example} measures some", UNMEASURED)
 
     found, accent = finding(drawn)
     title = f"{value.title} by {size.name}"
@@ -123,7 +128,10 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
 
     for group, lines, (axes,) in zip(groups, panels, grid, strict=True):
         axes.set_title(short(panel_title(group, groups, sizes=size is not CORPUS), 60))
-        _scale(axes, lines, size, value)
+        scale_times(axes, "y", list(chain(*(line.times for line in lines))), value)
+        log_scale(axes, "x", list(chain(*(line.xs for line in lines))), size.axis, size.text)
+        if size is THREADS:
+            axes.xaxis.set_major_locator(LogLocator(base=2))
         draw_lines(axes, lines, accent)
     return figure
 
@@ -140,27 +148,6 @@ def _lines_of(group: Sequence[Row], size: Size, value: Value) -> list[DrawnLine]
             name += mark_of(points[-1])
             lines.append(DrawnLine(name, points[0].configured, xs, times, points))
     return lines
-
-
-def _too_few_sizes(rows: Sequence[Row], size: Size) -> Refusal:
-    sizes = sorted({size.of(row) for row in rows} - {0})
-    there = ", ".join(map(size.text, sizes)) or "none"
-    why = f"{size.name}: no variant was measured at two, only at {there}"
-    return Refusal(f"{why}; python -m harness {size.example} measures some", UNMEASURED)
-
-
-def _scale(axes: Axes, lines: Sequence[DrawnLine], size: Size, value: Value) -> None:
-    """Axes that show all points of the lines."""
-    from matplotlib.ticker import LogLocator
-
-    xs, times = list[float](), list[Time]()
-    for line in lines:
-        xs += line.xs
-        times += line.times
-    scale_times(axes, "y", times, value)
-    log_scale(axes, "x", xs, size.axis, size.text)
-    if size is THREADS:
-        axes.xaxis.set_major_locator(LogLocator(base=2))
 
 
 # Lines with their names
@@ -185,8 +172,7 @@ def draw_lines(
             colour = free.pop(0)
         colours.append(colour)
 
-        pairs = zip(line.ys, line.times, strict=True)
-        ys = [math.nan if time.is_limit else y for y, time in pairs]
+        ys = [math.nan if time.is_limit else time.number for time in line.times]
         style = "steps-post" if steps else "default"
         layer = 3 if colour == ACCENT else 2
         axes.plot(line.xs, ys, color=colour, linewidth=1.4, drawstyle=style, zorder=layer)

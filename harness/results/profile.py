@@ -135,14 +135,10 @@ def profile_sheet(profile: Profile) -> Sheet:
     return Sheet(profile.caption, columns, notes=profile.notes)
 
 
+@chart
 def profile(rows: Sequence[Row]) -> Figure:
     """A step line for each trainer over how many times the best one's time it may take."""
-    return profile_figure(profile_of(rows))
-
-
-@chart
-def profile_figure(found: Profile) -> Figure:
-    """The chart of a profile."""
+    found = profile_of(rows)
     best = max(found.curves, key=attrgetter("firsts"))
     title = firsts_text(best.name, best.firsts, found.cells, "cells")
     times = sorted({1.0, *chain(*(curve.ratios for curve in found.curves))})
@@ -152,8 +148,7 @@ def profile_figure(found: Profile) -> Figure:
     for curve in found.curves:
         shares = [Time(100 * found.share(curve, bound)) for bound in times]
         lines.append(DrawnLine(curve.name, curve.name, times, shares))
-    heights = [height_beside(lines)]
-    figure, ((axes,),) = new_figure(title, found.caption, found.notes, heights)
+    figure, ((axes,),) = new_figure(title, found.caption, found.notes, [height_beside(lines)])
 
     log_scale(axes, "x", times[:-1], "times the best")
     axes.set(ylim=(0, 102), ylabel="% of the cells")

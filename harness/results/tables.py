@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_NOTES = 3
-NOT_COMPARABLE = "not comparable"
 COUNTER, RATIO = "counter", "ratio"
 GIVEN = {
     "program": "program",
@@ -224,7 +223,7 @@ def _ratio_column(
 
 def ratio_cell(comparison: Against, figure: str, sign: str = "") -> str:
     if comparison.refused:
-        return NOT_COMPARABLE
+        return "not comparable"
     return marked(comparison.row, times_text(comparison.ratio(figure), sign))
 
 
@@ -283,8 +282,8 @@ def given_sheet(rows: Sequence[Row]) -> Sheet:
 
 
 def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, *, whole: bool) -> Sheet:
-    """The figure `value` of rows by two fields; if two rows share a cell, one more field becomes a
-    column.
+    """The figure `value` of rows by two fields; if two rows share a cell, a field in which they
+    differ becomes a column.
 
     A cell without a figure says why, and an empty one has no record. Raises Refusal for an unknown
     field or figure.
@@ -301,11 +300,9 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, *, whole:
         return len(fields[[*names, across]].drop_duplicates())
 
     chosen = [down]
-    while True:
-        finest = max(map(str, fields), key=lambda name: number_of_cells([*chosen, name]))
-        if number_of_cells([*chosen, finest]) == number_of_cells(chosen):
-            break
-        chosen.append(finest)
+    for name in map(str, fields):
+        if number_of_cells([*chosen, name]) > number_of_cells(chosen):
+            chosen.append(name)
     caption = [f"{value} by {', '.join(chosen)} and {across}", *caption_of(rows)]
     columns, _ = _laid_out(rows, chosen, across, value)
     return Sheet(caption, columns, notes=notes_below(rows, whole=whole))
@@ -363,8 +360,8 @@ def _laid_out(
     columns = []
     for name in down:
         texts = list(map(value_text, table.index.get_level_values(name).tolist()))
-        columns.append(Column(name, texts, _is_number(fields[name])))
-    heading = f"{across} " if _is_number(fields[across]) else ""
+        columns.append(Column(name, texts, fields[name].dtype != "category"))
+    heading = f"{across} " if fields[across].dtype != "category" else ""
     lines: dict[str, list[Row | None]] = {}
     for of_column, cells in table.items():
         line = [cell if isinstance(cell, Row) else None for cell in cells]
@@ -389,7 +386,3 @@ def fields_of(rows: Sequence[Row]) -> pd.DataFrame:
             texts = list(map(value_text, values))
             fields[name] = pd.Categorical(texts, list(dict.fromkeys(texts)), ordered=True)
     return pd.DataFrame(fields)
-
-
-def _is_number(field: pd.Series[Any]) -> bool:
-    return field.dtype != "category"
