@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.common import registry
 from harness.common.command import Parser, exit_code_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import check_writable, files_at
@@ -30,7 +27,7 @@ from harness.tokenizers.folder import read_tokenizer
 from harness.tokenizers.forms import FORMS, MANIFEST, MERGES, TOKENIZER_JSON, read_merges_file
 from harness.tokenizers.learned import Learned, pattern_name
 from harness.worker.calling import OWN
-from variants.contract import LeftOut, Merge, TieBreak, WordCounts
+from variants.contract import Merge, TieBreak, WordCounts
 
 DESCRIPTION = f"""\
 Check a file of merges against the true counts of a data set, one merge after another. At its
@@ -54,7 +51,6 @@ min_count=N means the same as in training.
 
 exit code: 0 if every merge is right, with --against if the lists are equal; 21 if not, or if
 they stop too early or go on too long; 2 for a usage error; 22 for a file that cannot be read."""
-MOST_BYTES_TRIED = 64 << 20  # of a text that is split by every pattern
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -265,27 +261,16 @@ def listed(path: Path) -> Listed:
 
 
 def fitting(merge_list: Listed, cell: TrainCell) -> list[str]:
-    """Return the settings that a file confirms; if no file names the pattern, the patterns under
-    which the merges are right.
-    """
+    """Return the settings that a file confirms; if no file names the pattern, the one that was used."""
     if merge_list.learned is not None:
         return [f"{merge_list.manifest} says the same pattern, special tokens, min_count and data"]
 
-    reading = cell.reading
-    if reading.file.table or reading.file.bytes > MOST_BYTES_TRIED or cell.extension is not None:
+    if cell.reading.file.table:
         return []
-    count = registry.resolve(registry.default_counter().target)
-    names: list[str] = []
-    for name, regex in registry.patterns().items():
-        corpus = replace(reading.corpus, pattern=regex)
-        with contextlib.suppress(LeftOut):  # a pattern that does not match all of this text
-            if not faults(merge_list.replay(count(corpus), cell)):
-                names.append(name)
-
-    fits = "none of conf/pattern makes them right"
-    if names:
-        fits = f"they are right with pattern={' or '.join(names)}"
-    return [f"no file says how the text was read, so it was by {how_read(reading)}; {fits}"]
+    how = how_read(cell.reading)
+    return [
+        f"no file says how the text was read, so it was by {how}; pass pattern=NAME for another"
+    ]
 
 
 def how_read(reading: Reading) -> str:
