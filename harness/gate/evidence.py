@@ -20,6 +20,7 @@ from harness.common.files import ELSEWHERE, check_output, write_output
 from harness.records.file import Joined, Record, RunLog, files_read
 from harness.records.lines import FILE_NAME, RecordFile
 from harness.records.schema import AcceptedChange, Gated, GateQuestion, Note, Run, State, Tier
+from harness.results.fields import together
 
 VERDICT, SUMMARY = "verdict.json", "summary.md"
 FILES = (FILE_NAME, VERDICT, SUMMARY)
@@ -48,10 +49,7 @@ def gated(record: Record) -> Gated:
 
 def by_comparison(records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records by the comparison that each was measured for."""
-    comparisons: dict[str, list[Record]] = {}
-    for record in records:
-        comparisons.setdefault(gated(record)["comparison"], []).append(record)
-    return comparisons
+    return together((gated(record)["comparison"], record) for record in records)
 
 
 def of_side(records: Iterable[Record], side: str) -> list[Record]:
