@@ -25,9 +25,9 @@ from harness.records.file import Record, files_read
 from harness.results.canvas import save_figure
 from harness.results.charts import dots
 from harness.results.fields import together
+from harness.results.lines import profile, profile_of
 from harness.results.notes import finding
 from harness.results.page import commands
-from harness.results.profile import profile, profile_of
 from harness.results.ratios import ratio_of
 from harness.results.rows import Row, rows
 from harness.results.selection import TASK, records_of, unlike

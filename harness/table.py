@@ -17,9 +17,8 @@ from harness.common.files import check_output, write_output
 from harness.common.printing import frame_to_csv, print_stderr
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown, sheet_to_text
 from harness.records.file import files_read
-from harness.results.export import hyperfine, sheet_to_latex
-from harness.results.frame import frame_of
-from harness.results.profile import profile_of, profile_sheet
+from harness.results.frame import frame_of, hyperfine, sheet_to_latex
+from harness.results.lines import profile_of, profile_sheet
 from harness.results.rows import Row, is_wrong, rows
 from harness.results.selection import add_record_arguments, chosen_rows, records_of, rows_where
 from harness.results.tables import TableOptions, compared_sheet, pivot_sheet, tables, with_side

@@ -32,9 +32,8 @@ from harness.results.canvas import (
     write_at,
 )
 from harness.results.fields import together
-from harness.results.lines import CORPUS, THREADS, VOCABULARY, over
+from harness.results.lines import CORPUS, THREADS, VOCABULARY, over, profile
 from harness.results.notes import finding, notes
-from harness.results.profile import profile
 from harness.results.ratios import against, clock_note, ratio_of
 from harness.results.rows import Row, Time, is_one_variant
 from harness.results.selection import panel_title, tasks_of

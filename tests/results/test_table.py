@@ -18,7 +18,7 @@ from workbench import CHECKOUT, ran
 
 import harness
 from harness.common.errors import MISMATCH, OK
-from harness.results.export import hyperfine
+from harness.results.frame import hyperfine
 from harness.results.rows import rows
 from harness.table import main
 
