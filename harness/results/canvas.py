@@ -33,7 +33,6 @@ Arguments = ParamSpec("Arguments")
 INK, FAINT, LINE = "#1f2328", "#59636e", "#d8dee4"
 ACCENT, GREY = "#0969da", "#8c959f"
 """The colours of the trainer that the chart is about, and of all others."""
-SUFFIXES = (".svg", ".png", ".pdf")
 
 WIDTH, EDGE, GAP = 6.0, 0.12, 0.07  # inches
 AROUND = 0.9  # inches for the title, the ticks and the label of axes
@@ -242,17 +241,14 @@ def draw_time(axes: Axes, at: float, time: Time, colour: str, side: str = "x") -
     """A circle at a time on that axis, with its interval; or an arrow from the limit that it
     exceeds.
     """
-    number, is_limit = time.number or 0.0, time.is_limit
-    below = number - (time.low or number)
-    errors = [[below], [end_of(time) - number]]
-    style: dict[str, Any] = {
-        "color": colour, "marker": "" if is_limit else "o", "elinewidth": 1.2, "linestyle": "none",
-        "clip_on": False, "zorder": 4,
-    }  # fmt: skip
-    if side == "x":
-        axes.errorbar(number, at, xerr=errors, xlolims=is_limit, **style)
-    else:
-        axes.errorbar(at, number, yerr=errors, lolims=is_limit, **style)
+    number = time.number or 0.0
+    x, y, limits = (number, at, "xlolims") if side == "x" else (at, number, "lolims")
+    errors = [[number - (time.low or number)], [end_of(time) - number]]
+    style: dict[str, Any] = {f"{side}err": errors, limits: time.is_limit, "clip_on": False}
+    marker = "" if time.is_limit else "o"
+    axes.errorbar(
+        x, y, color=colour, marker=marker, elinewidth=1.2, linestyle="none", zorder=4, **style
+    )
 
 
 def write_at(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
@@ -266,7 +262,7 @@ def write_at(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
 
 
 def check_suffix(path: Path) -> None:
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in _METADATA:
         raise Refusal(f"cannot draw into {path}; pass a file that ends in .svg, .png or .pdf")
 
 

@@ -254,16 +254,12 @@ def sheet_to_latex(sheet: Sheet) -> str:
         lines.append(rf"\caption{{{_latex_text('; '.join(sheet.caption))}}}")
     alignment = "".join("r" if column.figures else "l" for column in sheet.columns)
     table = zip(*([heading, *cells] for heading, cells, _ in sheet.columns), strict=True)
-    head, *rows = map(_latex_row, table)
+    head, *rows = [rf"{' & '.join(map(_latex_text, cells))} \\" for cells in table]
     lines += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", head, r"\midrule"]
     lines += [*rows, r"\bottomrule", r"\end{tabular}"]
     for note in sheet.notes:
         lines.append(rf"\par\footnotesize {_latex_text(note)}")
     return "\n".join([*lines, r"\end{table}"]) + "\n"
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return rf"{' & '.join(map(_latex_text, cells))} \\"
 
 
 def _latex_text(text: str) -> str:

@@ -38,7 +38,10 @@ def page(rows: Sequence[Row]) -> str:
         title = f"{len(tasks)} tasks, {len(rows)} rows"
         parts = html_list([f"{panel_title(task, tasks)}: {headline(task)}" for task in tasks])
 
-    parts += [*_chart(tasks), *_table(rows), *_environments(rows)]
+    parts += [*_chart(tasks), *_table(rows)]
+    environments = [json.dumps(row.record.run.environment, indent=1) for row in rows]
+    for text, count in Counter(environments).items():
+        parts.append(_folded(f"Environment of {counted_text(count, 'row')}", text))
     return _whole(title, [*parts, _folded("Measure again", commands(rows))])
 
 
@@ -64,13 +67,6 @@ def _table(rows: Sequence[Row]) -> list[str]:
         keys.append(["" if number is None else repr(number) for number in numbers])
     search = '<input id="filter" type="search" placeholder="filter rows" aria-label="filter rows">'
     return [search, *html_table(sheet, keys)]
-
-
-def _environments(rows: Sequence[Row]) -> Iterator[str]:
-    """Each machine with its software, folded."""
-    environments = [json.dumps(row.record.run.environment, indent=1) for row in rows]
-    for text, count in Counter(environments).items():
-        yield _folded(f"Environment of {counted_text(count, 'row')}", text)
 
 
 def commands(rows: Sequence[Row]) -> str:

@@ -73,17 +73,15 @@ def latest(records: Sequence[Record]) -> list[Record]:
     """The records of each cell's latest run; of times, proofs and instructions the latest of
     each.
     """
-    cells = [(_measured_cell(record), record) for record in records]
-    newest: dict[Key, str] = {}
+    cells = []
+    for record in records:
+        measure = record.run.measure
+        kind = measure if measure in ("proof", "instructions") else None
+        cells.append(((cell_of(record), kind), record))
+    newest: dict[tuple[Key, str | None], str] = {}
     for cell, record in sorted(cells, key=lambda pair: pair[1].measurement.started):
         newest[cell] = record.run.run
     return [record for cell, record in cells if newest[cell] == record.run.run]
-
-
-def _measured_cell(record: Record) -> Key:
-    """The cell, and whether only its merges or its instructions were measured."""
-    measure = record.run.measure
-    return (cell_of(record), measure if measure in ("proof", "instructions") else None)
 
 
 def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
