@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import struct
 import unicodedata
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -65,47 +66,30 @@ MISTAKEN_TABLES: dict[str, Callable[[Items], Items]] = {
 
 
 @functools.cache
-def right_merges(corpus: str) -> list[Merge]:
+def merges_of(corpus: str, kind: str = "") -> list[Merge]:
+    """The merges of a corpus whose words, counts or table are mistaken, or right without a kind."""
     items, number = words_of(corpus)
-    return list(train(WordCounts.from_items(items), number))
-
-
-def makes_other_merges(corpus: str, mistaken: Items) -> bool:
-    expected = right_merges(corpus)
-    added: dict[bytes, int] = {}
-    for word, count in mistaken:
-        added[word] = added.get(word, 0) + count
-    given = [(word, count) for word, count in added.items() if word and count]
-    return list(train(WordCounts.from_items(given), len(expected))) != expected
+    words, counts = MISTAKEN_WORDS.get(kind, bytes), MISTAKEN_COUNTS.get(kind, int)
+    table = MISTAKEN_TABLES.get(kind, list)
+    mistaken = Counter[bytes]()
+    for word, count in table(items):
+        mistaken[words(word)] += counts(count)
+    given = [(word, count) for word, count in mistaken.items() if word and count]
+    return list(train(WordCounts.from_items(given), number))
 
 
 @pytest.mark.parametrize(
     ("corpus", "kind"),
     [
-        *(("rare", kind) for kind in MISTAKEN_WORDS),
+        *(("rare", kind) for kind in (*MISTAKEN_WORDS, *MISTAKEN_COUNTS)),
         ("scripts", "a byte of Chinese"),
         ("scripts", "more than 200 bytes"),
         ("numbers", "a digit"),
+        *(pytest.param("many_words", kind, marks=pytest.mark.slow) for kind in MISTAKEN_TABLES),
     ],
 )
-def test_mistake_about_words_changes_the_merges(corpus: str, kind: str) -> None:
-    items, _ = words_of(corpus)
-    mistaken = [(MISTAKEN_WORDS[kind](word), count) for word, count in items]
-    assert makes_other_merges(corpus, mistaken)
-
-
-@pytest.mark.parametrize("kind", MISTAKEN_COUNTS)
-def test_mistake_about_counts_changes_the_merges(kind: str) -> None:
-    items, _ = words_of("rare")
-    mistaken = [(word, MISTAKEN_COUNTS[kind](count)) for word, count in items]
-    assert makes_other_merges("rare", mistaken)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", MISTAKEN_TABLES)
-def test_mistake_about_the_number_of_words_changes_the_merges(kind: str) -> None:
-    items, _ = words_of("many_words")
-    assert makes_other_merges("many_words", MISTAKEN_TABLES[kind](items))
+def test_mistake_about_words_or_counts_changes_the_merges(corpus: str, kind: str) -> None:
+    assert merges_of(corpus, kind) != merges_of(corpus)
 
 
 def test_words_are_distinct_and_hold_every_byte() -> None:

@@ -5,10 +5,7 @@ it.
 from __future__ import annotations
 
 import itertools
-import os
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from measured import RECORDS, measured, records_of, stopped
 from rows import abridged, rows_beside
+from workbench import ran
 
 from harness.common.errors import Refusal
 from harness.plot import draw
@@ -187,29 +185,22 @@ def test_equal_charts_are_equal_files_without_a_date(tmp_path: Path) -> None:
     assert saved("d.pdf").startswith(b"%PDF")
 
 
-@pytest.mark.parametrize("named", [{}, {"MPLBACKEND": "module://of_a_notebook"}])
-def test_a_chart_leaves_the_environment_as_it_was(tmp_path: Path, named: dict[str, str]) -> None:
-    """What a program starts later draws with its own backend."""
-    draw = f"main(['plot', {str(RECORDS / 'sweep.jsonl')!r}, '--output', 'chart.svg'])"
-    code = (
-        "import os; from harness.__main__ import main; before = dict(os.environ)\n"
-        f"assert {draw} == 0 and dict(os.environ) == before"
-    )
-    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
-    command = [sys.executable, "-c", code]
-    subprocess.run(command, cwd=tmp_path, env={**environment, **named}, check=True)
-
-
 def test_no_backend_or_setting_of_matplotlib_changes_a_chart(tmp_path: Path) -> None:
+    """And a chart leaves the environment as it was: what a program starts later draws with its own
+    backend.
+    """
     settings = tmp_path / "matplotlibrc"
     settings.write_text(
         "text.usetex: True\naxes.grid: True\nfont.size: 30\nfigure.facecolor: red\n"
     )
     theirs = {"MPLBACKEND": "module://no_such_backend", "MATPLOTLIBRC": str(settings)}
+    code = (
+        "import os, sys; from harness.plot import main; before = dict(os.environ)\n"
+        "assert main(sys.argv[1:]) == 0 and dict(os.environ) == before"
+    )
     charts = []
     for name, variables in (("plain.svg", {}), ("theirs.svg", theirs)):
-        command: list[str | Path] = [sys.executable, "-m", "harness.plot", RECORDS / "sweep.jsonl"]
-        command += ["--output", tmp_path / name]
-        subprocess.run(command, env={**os.environ, **variables}, check=True, capture_output=True)
+        line = [str(RECORDS / "sweep.jsonl"), "--output", name]
+        ran(tmp_path, "-c", code, *line, variables=variables, check=True)
         charts.append((tmp_path / name).read_text())
     assert charts[0] == charts[1]

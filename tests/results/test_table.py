@@ -16,7 +16,6 @@ from rich.cells import cell_len
 from rows import abridged, rows_beside
 from workbench import CHECKOUT, ran
 
-import harness
 from harness.common.errors import MISMATCH, OK
 from harness.results.frame import hyperfine
 from harness.results.rows import rows
@@ -92,14 +91,6 @@ def test_table_loads_no_pandas_and_needs_no_unicode() -> None:
     ended = ran(CHECKOUT, "-c", code, str(RECORDS / "sweep.jsonl"), variables=ascii_only)
     assert "Traceback" not in ended.stderr
     assert ended.stdout.endswith("\nset()\n")
-
-
-def test_stored_records_are_a_data_frame() -> None:
-    records = harness.read(str(RECORDS / "forms.jsonl"))
-    frame = records.frame()
-    assert len(frame) == len(records)
-    assert str(frame["peak_rss_bytes"].dtype) == "Int64"
-    assert frame.loc[frame["status"] != "ok", "total_seconds"].isna().all()
 
 
 def test_benchmarks_that_differ_have_names_that_differ() -> None:
