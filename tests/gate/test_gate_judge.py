@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from gating import STARTED, gate_cell, timed
+from measured import records_of
 from msgspec import structs
 from rows import rows_beside
 from workbench import CHECKOUT
@@ -24,9 +24,10 @@ from harness.gate.observe import Compared, observe_instructions, session_of
 from harness.measure import callgrind
 from harness.measure.process import Answer, ProcessOptions
 from harness.records.file import RunLog
-from harness.records.schema import Note, Proof, StoredIdentity
+from harness.records.schema import Note
 from harness.runs.cells import Side
 
+STARTED = "2026-01-01T00:00:00+00:00"
 BLOCKS = ["time.triage.blocks=8", "time.confirm.blocks=12"]
 CARD = msgspec.to_builtins(read_gate_card("usual", BLOCKS))
 
@@ -71,7 +72,7 @@ def store_gate(folder: Path, row: dict[str, Any]) -> None:
     for side, counts in row.get("instructions", {}).items():
         for layout, count in enumerate(counts):
             counted = {"count": count, "path": "x86_64", "tool": "callgrind"}
-            add(log, "work", side, layout, instructions=counted)
+            add(log, "work", side, block=layout, instructions=counted)
     for sample in samples_of(row):
         add(log, "time", **sample)
     for note in row.get("notes", []):
@@ -106,24 +107,22 @@ def in_blocks(value: Any, blocks: int) -> list[float]:
 
 
 def add(
-    log: RunLog, tier: str, side: str = "head", block: int = 0, wall: float = 1.0, **figures: Any
+    log: RunLog,
+    tier: str,
+    side: str = "head",
+    wall: float = 1.0,
+    threads: int = 1,
+    pressure: float = 0.0,
+    **figures: Any,
 ) -> None:
     """Add a record of a gate; it is right and proved unless it says more."""
-    figures |= dict.fromkeys(figures.pop("without", ()))
-    identity = figures.pop("identity", {"kind": "identical"})
-    if "merges_sha256" in figures:
-        figures["merges_sha256"] *= 32
-    if figures.get("status", "ok") not in ("ok", "mismatch"):
-        figures["merges_sha256"] = None
-    record = timed(block, wall, **figures)
-    measurement = structs.replace(record.measurement, merges=9)
+    gate = {"tier": tier, "corpus": "letters", "comparison": "mine", "side": side}
+    times = {"seconds": wall, "cpu_seconds": wall * threads, "threads": threads}
+    others = {"gate": gate, "disturbance": {"psi_cpu_seconds": pressure * wall}}
 
-    digest, proof = measurement.merges_sha256, None
-    if identity is not None and digest is not None:
-        judged = msgspec.convert(identity, StoredIdentity)
-        proof = Proof(run=STARTED, cell=0, merges_sha256=digest, identity=judged)
-    cell = structs.replace(gate_cell(tier, side), threads=record.cell.threads)
-    log.add(cell, measurement, proof)
+    row = {"variant": "mine", "run_id": STARTED, "merges": 9, **times, **others, **figures}
+    (record,) = records_of([row])
+    log.add(record.cell, record.measurement, record.proof)
 
 
 # The file of what is accepted, and the folder of a gate
