@@ -33,7 +33,12 @@ SIGNS = {True: "!", False: " ", None: "?"}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    options = _parser().parse_args(argv)
+    summary, _, epilog = (__doc__ or "").partition("\n\n")
+    parser = Parser(
+        prog="python -m harness.doctor", description=summary, epilog=f"examples:\n{epilog}"
+    )
+    parser.add_argument("--no-run", action="store_true", help="look only, without measuring")
+    options = parser.parse_args(argv)
     return exit_code_of(lambda: command(options))
 
 
@@ -75,15 +80,6 @@ def resolution() -> str:
         f"{ratio_text(compared.ratio)} ({ratio_text(compared.low)} to {ratio_text(compared.high)})"
     )
     return f"{text} {interval} by {compared.clock} time.\nDo not rank what is within {share_text(share)} of each other."
-
-
-def _parser() -> argparse.ArgumentParser:
-    summary, _, epilog = (__doc__ or "").partition("\n\n")
-    parser = Parser(
-        prog="python -m harness.doctor", description=summary, epilog=f"examples:\n{epilog}"
-    )
-    parser.add_argument("--no-run", action="store_true", help="look only, without measuring")
-    return parser
 
 
 if __name__ == "__main__":

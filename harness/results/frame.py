@@ -17,7 +17,7 @@ from harness.proof import UNPROVED, WRONG
 from harness.records.file import Record
 from harness.records.schema import PHASES
 from harness.results.fields import COLUMNS
-from harness.results.rows import UNKNOWN, Row, rows, tallies_of
+from harness.results.rows import Row, rows, tallies_of
 from harness.results.tables import tables
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _json(value: Any) -> str | None:
 
 def _text_columns(row: Row) -> dict[str, Any]:
     run, cell, measurement = row.record.run, row.record.cell, row.record.measurement
-    identity = UNKNOWN if row.counting_only else row.identity
+    identity = row.identity
 
     return {
         "cell": cell.role,
@@ -144,15 +144,13 @@ class Records(list[Record]):
         `block` and `repeat` say which of how many runs it is. docs/reference/records.md says what
         each column holds.
         """
-        lines, blocks, repeats = list[Row](), list[Any](), list[Any]()
+        lines = list[Row]()
         for record in self:
             lines += rows([record])
-            blocks.append(record.measurement.block)
-            repeats.append(record.run.repeat)
 
         frame = frame_of(lines).drop(columns=["cell", "runs"])
-        frame.insert(1, "block", blocks)
-        frame.insert(2, "repeat", repeats)
+        frame.insert(1, "block", [row.record.measurement.block for row in lines])
+        frame.insert(2, "repeat", [row.record.run.repeat for row in lines])
         return frame.astype({"block": "Int64", "repeat": "Int64"})
 
     def __str__(self) -> str:

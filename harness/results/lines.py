@@ -298,25 +298,18 @@ def _curves(cells: Sequence[Sequence[Row]], names: Mapping[Row, str]) -> list[Cu
             firsts[names[first]] += 1
         for row in cell:
             ratios.setdefault(names[row], [])
-        for name, ratio in _ratios(cell, names).items():
-            ratios[name].append(ratio)
+
+        # of a trainer its fastest row
+        solved = sorted((row for row in cell if row.is_ranked), key=attrgetter("total"))
+        fastest: dict[str, Row] = {}
+        for row in solved:
+            ratio = ratio_of(row, solved[0])
+            if ratio is not None and fastest.setdefault(names[row], row) is row:
+                # the best one by its median may be the slower one within blocks
+                ratios[names[row]].append(max(1.0, ratio.number))
 
     curves = [Curve(name, sorted(found), firsts[name]) for name, found in ratios.items()]
     return sorted(curves, key=lambda curve: (-len(curve.ratios), curve.ratios))
-
-
-def _ratios(cell: Sequence[Row], names: Mapping[Row, str]) -> dict[str, float]:
-    """How many times the best one's time each trainer took that solved the cell, by its fastest
-    row.
-    """
-    solved = sorted((row for row in cell if row.is_ranked), key=lambda row: row.total or 0.0)
-    ratios: dict[str, float] = {}
-    for row in solved:
-        ratio = ratio_of(row, solved[0])
-        if ratio is not None:
-            # the best one by its median may be the slower one within blocks
-            ratios.setdefault(names[row], max(1.0, ratio.number))
-    return ratios
 
 
 def profile_sheet(profile: Profile) -> Sheet:

@@ -231,7 +231,5 @@ def _verdict(task: Sequence[Row]) -> str:
     number = "all" if len(proved) == len(task) else f"{len(proved)} of"
     text = f"{number} {len(task)} {kind}"
 
-    wrong = 0
-    for row in task:
-        wrong += is_wrong([row])
+    wrong = sum(is_wrong([row]) for row in task)
     return f"{text}, {wrong} wrong" if wrong else text
