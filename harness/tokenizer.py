@@ -77,8 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     paths = "a file, folder or pattern, or a data set's name"
-    about = "train a tokenizer, without a benchmark"
-    add = _add(commands, _train, "train", about, metavar="PATH", nargs="+", help=paths)
+    add = _add(commands, _train, metavar="PATH", nargs="+", help=paths)
     add("--vocab-size", "N", "special tokens included, such as 32k", required=True)
     _add_folder(add, "--save", "where to write the tokenizer")
     add("--pattern", "NAME|REGEX", "default: %(default)s", default="gpt2")
@@ -115,18 +114,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--protected", LIST, "tokens that are not merged further, given like seeds", default="none")
     add("--eos", "TOKEN", EOS)
 
-    add = _add(
-        commands,
-        _cut,
-        "cut",
-        "write smaller vocabularies of a tokenizer, each as if trained to that size",
-    )
+    add = _add(commands, _cut)
     add("--vocab-size", "N,N", "such as 8k,16k,32k", required=True)
     _add_folder(add, "--output", "gets a folder for each size")
 
-    add = _add(
-        commands, _prune, "prune", "take out tokens that texts never use, and map old ids to new"
-    )
+    add = _add(commands, _prune)
     _add_data(add)
     _add_folder(
         add,
@@ -143,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
         default=1,
     )
 
-    add = _add(commands, _encode, "encode", "print the ids of a text, or write those of a data set")
+    add = _add(commands, _encode)
     add("text", "TEXT", "the text; - reads standard input, any bytes", nargs="?")
     add("--data", "NAME|FILE", "a data set or a file instead of TEXT")
     _add_set(add)
@@ -166,11 +158,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--separate", "WHERE", "after, before or between documents (default: after)")
 
-    add = _add(commands, _decode, "decode", "write the bytes of ids")
+    add = _add(commands, _decode)
     add("ids", "IDS", 'such as "1 2 3"; - reads standard input; a .npy or .bin file')
 
     with_ranks = "a folder, tokenizer.json, tiktoken:NAME or ranks"
-    add = _add(commands, _convert, "convert", "write a tokenizer in another form", help=with_ranks)
+    add = _add(commands, _convert, help=with_ranks)
     forms = "; ".join(f"{form}: {', '.join(names)}" for form, names in FILES_OF.items())
     add("--to", "FORM", forms, choices=FILES_OF, required=True)
     _add_folder(add, "--output", "where to write these files")
@@ -183,29 +175,25 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--eos", "TOKEN", EOS)
 
-    add = _add(
-        commands,
-        _check,
-        "check",
-        "encode a text with ours and every engine installed, compare all ids and the decoded text",
-    )
+    add = _add(commands, _check)
     _add_data(
         add, f"{DATA} (default: generated text of many scripts, with random bytes)", required=False
     )
     add("--size", None, "of the generated text (default: %(default)s)", default="1MB")
 
-    add = _add(commands, _stats, "stats", "compare how tokenizers compress texts", nargs="+")
+    add = _add(commands, _stats, nargs="+")
     _add_data(add)
     _add_ordinary(add)
     add("--format", None, None, choices=("terminal", "json"), default="terminal")
     return parser
 
 
-def _add(commands: Any, do: Any, name: str, about: str, **given: Any) -> Add:
+def _add(commands: Any, do: Any, **given: Any) -> Add:
     """A command, as the function that adds an argument: its name, its metavar, its help."""
-    command: Parser = commands.add_parser(
-        name, help=about, description=f"{about[0].upper()}{about[1:]}."
-    )
+    name = do.__name__.strip("_")
+    about = do.__doc__ or name
+    help_text = f"{about[0].lower()}{about[1:-1]}"
+    command: Parser = commands.add_parser(name, help=help_text, description=about)
     command.set_defaults(do=do)
     command.add_argument("given", **{**TOKENIZER, **given})
 
@@ -258,6 +246,7 @@ KEYWORDS = (
 
 
 def _train(options: argparse.Namespace) -> None:
+    """Train a tokenizer, without a benchmark."""
     source = options.given[0] if len(options.given) == 1 else list(map(Path, options.given))
     inputs = named_inputs(source, options.set)
     inputs += files_at(options.extend, options.seeds, options.protected)
@@ -308,6 +297,7 @@ def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "", **how:
 
 
 def _cut(options: argparse.Namespace) -> None:
+    """Write smaller vocabularies of a tokenizer, each as if trained to that size."""
     tokenizer = load(options.given)
     sizes = list(map(parse_vocab_size, options.vocab_size.split(",")))
     smaller = {options.output / str(size): tokenizer.cut(size) for size in sizes}
@@ -328,6 +318,7 @@ def report_moved(old: Tokenizer, new: Tokenizer) -> None:
 
 
 def _prune(options: argparse.Namespace) -> None:
+    """Take out tokens that texts never use, and map old ids to new."""
     # late, here and below: training needs no comparisons
     from harness.common.sheet import print_sheets
     from harness.tokenizers.extension import tokens_in
@@ -362,6 +353,7 @@ def _prune(options: argparse.Namespace) -> None:
 
 
 def _encode(options: argparse.Namespace) -> None:
+    """Print the ids of a text, or write those of a data set."""
     files = [options.data, options.output]
     of_files = [*files, options.set, options.separator, options.separate]
     if any(of_files) if options.text is not None else None in files:
@@ -395,6 +387,7 @@ def _encode(options: argparse.Namespace) -> None:
 
 
 def _decode(options: argparse.Namespace) -> None:
+    """Write the bytes of ids."""
     tokenizer, ids = load(options.given), _ids_in(options.ids)
     sys.stdout.buffer.write(tokenizer.decode(ids))
     if sys.stdout.isatty():
@@ -415,6 +408,7 @@ def _ids_in(ids: str) -> Any:
 
 
 def _convert(options: argparse.Namespace) -> None:
+    """Write a tokenizer in another form."""
     pattern = ... if options.pattern is None else options.pattern
     tokens: Any = special_tokens(options, "") or None
     parted = [token.rpartition("=") for token in tokens or ()]
@@ -431,6 +425,7 @@ def _convert(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
+    """Encode a text with ours and every engine installed, compare all ids and the decoded text."""
     from harness.common.sheet import print_sheets
     from harness.tokenizers import check
 
@@ -452,6 +447,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace) -> None:
+    """Compare how tokenizers compress texts."""
     from harness.common.sheet import print_sheets
     from harness.tokenizers.compression import figures_of, figures_sheet
 
