@@ -55,7 +55,71 @@ OUTPUT = Path("results", "local", "gate")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    options = _parser().parse_args(arguments)
+    parser = Parser(
+        prog="python -m harness.gate",
+        description="Check a change for wrong merges, more work, slower runs or more memory.",
+        epilog="examples:\n" + (__doc__ or "").partition("\n\n")[2] + "\n" + EXIT_CODES,
+    )
+    add = parser.add_argument
+    add(
+        "targets",
+        nargs="*",
+        metavar="target",
+        help="variant, tag or package.module:function (default: the card's)",
+    )
+    add(
+        "--card",
+        default=DEFAULT_CARD,
+        metavar="NAME|FILE",
+        help="of conf/gate, or a file (default: %(default)s)",
+    )
+    add(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of the card",
+    )
+    add("--tiers", metavar="A,B", help=f"only these of {','.join(TIERS)}")
+
+    mode = parser.add_mutually_exclusive_group().add_argument
+    mode(
+        "--against",
+        metavar="COMMIT",
+        help="the base is where HEAD departs from this (default: the main branch)",
+    )
+    mode("--against-variant", metavar="NAME", help="the base is another variant, in the same code")
+    mode(
+        "--no-base",
+        action="store_true",
+        help="measure only what needs no base, as for a first commit",
+    )
+    mode("--accept", action="store_true", help="accept the measured counts of work")
+    mode(
+        "--replay", type=Path, metavar="FILE", help="judge stored samples again, without measuring"
+    )
+    add(
+        "--base-target",
+        metavar="TARGET",
+        help="the trainer in the base, if this change has renamed it",
+    )
+    add("--format", default="text", choices=["text", "junit"], help="of what is printed")
+    add(
+        "--treat-inconclusive",
+        default="neutral",
+        choices=TREATED,
+        help="as 0, 20 or 23 (default: %(default)s)",
+    )
+    add(
+        "--output",
+        type=Path,
+        default=OUTPUT,
+        metavar="FOLDER",
+        help="of evidence (default: %(default)s)",
+    )
+
+    options = parser.parse_args(arguments)
     return exit_code_of(
         lambda: judge_change(options),
         "what was observed until then is in the output folder",
@@ -216,73 +280,6 @@ def compared_with(
     for folder in base.import_folders if base else ():
         before = registry.variant_at(Path(folder, "conf"), variant.name) or before
     return Compared(variant.name, base, before, head, variant)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="python -m harness.gate",
-        description="Check a change for wrong merges, more work, slower runs or more memory.",
-        epilog="examples:\n" + (__doc__ or "").partition("\n\n")[2] + "\n" + EXIT_CODES,
-    )
-    add = parser.add_argument
-    add(
-        "targets",
-        nargs="*",
-        metavar="target",
-        help="variant, tag or package.module:function (default: the card's)",
-    )
-    add(
-        "--card",
-        default=DEFAULT_CARD,
-        metavar="NAME|FILE",
-        help="of conf/gate, or a file (default: %(default)s)",
-    )
-    add(
-        "--set",
-        dest="overrides",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="of the card",
-    )
-    add("--tiers", metavar="A,B", help=f"only these of {','.join(TIERS)}")
-
-    mode = parser.add_mutually_exclusive_group().add_argument
-    mode(
-        "--against",
-        metavar="COMMIT",
-        help="the base is where HEAD departs from this (default: the main branch)",
-    )
-    mode("--against-variant", metavar="NAME", help="the base is another variant, in the same code")
-    mode(
-        "--no-base",
-        action="store_true",
-        help="measure only what needs no base, as for a first commit",
-    )
-    mode("--accept", action="store_true", help="accept the measured counts of work")
-    mode(
-        "--replay", type=Path, metavar="FILE", help="judge stored samples again, without measuring"
-    )
-    add(
-        "--base-target",
-        metavar="TARGET",
-        help="the trainer in the base, if this change has renamed it",
-    )
-    add("--format", default="text", choices=["text", "junit"], help="of what is printed")
-    add(
-        "--treat-inconclusive",
-        default="neutral",
-        choices=TREATED,
-        help="as 0, 20 or 23 (default: %(default)s)",
-    )
-    add(
-        "--output",
-        type=Path,
-        default=OUTPUT,
-        metavar="FOLDER",
-        help="of evidence (default: %(default)s)",
-    )
-    return parser
 
 
 if __name__ == "__main__":
