@@ -186,7 +186,7 @@ def draw_lines(
             colour = free.pop(0)
         colours.append(colour)
 
-        ys = [math.nan if time.is_limit else time.number for time in line.times]
+        ys = [math.nan if time.is_limit else time.number or 0.0 for time in line.times]
         style = "steps-post" if steps else "default"
         layer = 3 if colour == ACCENT else 2
         axes.plot(line.xs, ys, color=colour, linewidth=1.4, drawstyle=style, zorder=layer)
