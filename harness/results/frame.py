@@ -8,7 +8,6 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.common.printing import terminal_text
@@ -17,7 +16,7 @@ from harness.proof import UNPROVED, WRONG
 from harness.records.file import Record
 from harness.records.schema import PHASES
 from harness.results.fields import COLUMNS
-from harness.results.rows import Row, rows, tallies_of
+from harness.results.rows import TALLIES, Row, rows
 from harness.results.tables import tables
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
 
     kinds: dict[Any, Callable[[Row], dict[str, Any]]] = {
         "string": _text_columns,
-        "Int64": partial(_counts, tallies=tallies_of(rows)),
+        "Int64": _counts,
         "float64": _seconds_columns,
         "bool": lambda row: {"memory_is_sampled": row.memory_is_sampled},
     }
@@ -88,7 +87,7 @@ def _proof(row: Row) -> str | None:
     return row.identity.kind if row.proved or row.by_design else UNPROVED
 
 
-def _counts(row: Row, tallies: Sequence[str]) -> dict[str, Any]:
+def _counts(row: Row) -> dict[str, Any]:
     cell, data = row.record.cell, row.corpus
 
     return {
@@ -104,7 +103,7 @@ def _counts(row: Row, tallies: Sequence[str]) -> dict[str, Any]:
         "runs": row.runs,
         "instructions": row.instructions,
         "peak_rss_bytes": row.peak_rss_bytes,
-        **{name: row.tallies.get(name) for name in tallies},
+        **{name: row.tallies.get(name) for name in (*TALLIES, *row.tallies)},
     }
 
 

@@ -211,16 +211,14 @@ def _name_ends(axes: Axes, lines: Sequence[DrawnLine], colours: Sequence[str]) -
     """
     inches = height_beside(lines)
     to_share = axes.transData + axes.transAxes.inverted()
-    ends = []
-    for line, colour in zip(lines, colours, strict=True):
-        _, share = to_share.transform((line.xs[-1], line.ys[-1]))
-        ends.append((inches * share, line, colour))
-
+    named = sorted(zip(lines, colours, strict=True), key=lambda pair: pair[0].ys[-1], reverse=True)
     top, below = math.inf, sum(name_height(line.name) for line in lines)
-    for end, line, colour in sorted(ends, key=lambda end: end[0], reverse=True):
+
+    for line, colour in named:
+        _, share = to_share.transform((line.xs[-1], line.ys[-1]))
         half = name_height(line.name) / 2
         below -= 2 * half
-        middle = max(below + half, min(end, top - half))
+        middle = max(below + half, min(inches * share, top - half))
         top = middle - half
         weight = "bold" if colour == ACCENT else "normal"
         style = {"color": FAINT if colour == GREY else colour, "weight": weight}
