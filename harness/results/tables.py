@@ -15,11 +15,11 @@ from harness.common.sheet import Column, Sheet
 from harness.common.units import count_text, did_you_mean
 from harness.common.values import unknown_text
 from harness.records.file import Record
-from harness.results.fields import FIELD, FIELDS, together, value_text
+from harness.results.fields import FIELD, FIELDS, value_text
 from harness.results.notes import at_most, notes
 from harness.results.ratios import Against, against, clock_note, compared
 from harness.results.rows import Row, figures_of, is_one_variant, phases_of, tallies_of
-from harness.results.selection import unlike
+from harness.results.selection import tasks_of, unlike
 from harness.results.writing import (
     NOT_MEASURED,
     caption_of,
@@ -119,9 +119,7 @@ def _bases(rows: Sequence[Row]) -> dict[str, None]:
 
 def by_task(rows: Sequence[Row]) -> list[list[Row]]:
     """The rows of each task together; rows of one variant alone stay in one table."""
-    if is_one_variant(rows):
-        return [list(rows)]
-    return list(together([(row.question, row) for row in rows]).values())
+    return [list(rows)] if is_one_variant(rows) else tasks_of(rows, ["host"])
 
 
 def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = ()) -> Sheet:
