@@ -290,14 +290,6 @@ def figures_of(rows: Iterable[Row]) -> dict[str, None]:
     return dict.fromkeys(name for row in rows for name in row.figures)
 
 
-def tallies_of(rows: Iterable[Row]) -> list[str]:
-    """The counts of work of all rows, those that every variant may have first."""
-    names = dict.fromkeys(TALLIES)
-    for row in rows:
-        names |= dict.fromkeys(row.tallies)
-    return list(names)
-
-
 def is_one_variant(rows: Iterable[Row]) -> bool:
     """Return whether the rows are of one variant with the same parameters."""
     return len({row.configured for row in rows}) < 2

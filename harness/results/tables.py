@@ -18,7 +18,7 @@ from harness.records.file import Record
 from harness.results.fields import FIELD, FIELDS, value_text
 from harness.results.notes import at_most, notes
 from harness.results.ratios import Against, against, clock_note, compared
-from harness.results.rows import Row, figures_of, is_one_variant, phases_of, tallies_of
+from harness.results.rows import TALLIES, Row, figures_of, is_one_variant, phases_of
 from harness.results.selection import tasks_of, unlike
 from harness.results.writing import (
     NOT_MEASURED,
@@ -250,8 +250,10 @@ def work_sheet(rows: Sequence[Row]) -> Sheet:
         Column("work", names_of(counted), figures=False),
         *differing_columns(counted).values(),
     ]
-    notes = ["No work was counted."]
-    for name in tallies_of(counted):
+    names, notes = dict.fromkeys(TALLIES), ["No work was counted."]
+    for row in counted:
+        names |= dict.fromkeys(row.tallies)
+    for name in names:
         if _any_has(counted, name):
             cells = [figure_text(row, name) or NOT_MEASURED for row in counted]
             columns.append(Column(name.replace("_", " "), cells))
