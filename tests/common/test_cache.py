@@ -160,17 +160,23 @@ def empty(kind: str) -> None:
         path.write_bytes(b"")
 
 
-@pytest.mark.parametrize("name", ["ties", "stdlib", "joined", "cut"])
-def test_a_text_that_lost_its_bytes_is_made_again(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["ties", "stdlib", "joined", "cut", "in place"])
+def test_a_text_that_lost_its_bytes_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(corpora_files, "SECONDS_TO_SETTLE", -1)
     (tmp_path / "a").write_text("one")
     (tmp_path / "b").write_text("two")
-    source: Any = [tmp_path / "a", tmp_path / "b"] if name == "joined" else name
-    settings = []
-    if name == "cut":
-        source, settings = "ties", ["data.bytes=1000"]
+    sources: dict[str, Any] = {
+        "joined": [tmp_path / "a", tmp_path / "b"],
+        "cut": "ties",
+        "in place": tmp_path / "a",
+    }
+    source = sources.get(name, name)
+    settings = ["data.bytes=1000"] if name == "cut" else []
     before = text(source, settings)
     content = before.path.read_bytes()
-    for kind in ("corpora", "texts"):
+    for kind in ("corpora", "texts", "digests"):
         if cache.listing(kind):
             empty(kind)
 
@@ -178,17 +184,6 @@ def test_a_text_that_lost_its_bytes_is_made_again(tmp_path: Path, name: str) -> 
     again = text(source, settings)
     assert again == before
     assert again.path.read_bytes() == content
-
-
-def test_an_empty_digest_names_no_file_alike(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).write_text(name)
-    monkeypatch.setattr(corpora_files, "SECONDS_TO_SETTLE", -1)
-    digests = [text(tmp_path / name).sha256 for name in ("one", "two")]
-    empty("digests")
-    assert [text(tmp_path / name).sha256 for name in ("one", "two")] == digests
 
 
 def test_merges_that_lost_their_bytes_are_written_again() -> None:

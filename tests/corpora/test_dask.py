@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import msgspec
 import psutil
 import pytest
 import tomllib
@@ -30,11 +29,10 @@ from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from rows import rows_beside, write_files
 from scanned_texts import COMPILED, random_content
-from workbench import cells, wait_until
+from workbench import cells, wait_until, written
 
 from harness.common.errors import Refusal
 from harness.corpora import dask, local
-from harness.corpora.cards import card_of
 from harness.corpora.formats import HEAD_BYTES, is_binary
 from harness.worker import exchange
 from variants.contract import Corpus, InvalidText
@@ -195,11 +193,7 @@ def with_dask(test: Any) -> Any:
     return pytest.mark.slow(pytest.mark.xdist_group("dask")(quiet(test)))
 
 
-def random_text(size: int) -> Path:
-    """A text of so many bytes, of many documents of few different words."""
-    few = {"alphabet": "etaoin", "letter_weights": [], "length_weights": [1, 2, 4, 4, 2, 1]}
-    source = {**msgspec.to_builtins(card_of("random_text").source), **few, "bytes": size}
-    return prepared(None, of="random_text", source=source).path
+NUMBERS = " ".join(map(str, range(5000))) + END
 
 
 def native_words(path: Path) -> dict[bytes, int]:
@@ -224,9 +218,9 @@ def running_cluster() -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def listening(*processes: psutil.Process) -> list[Any]:
-    """What these processes listen on, for other processes."""
-    connections = [each for process in processes for each in process.net_connections("all")]
+def listening(process: psutil.Process) -> list[Any]:
+    """What a process listens on, for other processes."""
+    connections = process.net_connections("all")
     return [each.laddr for each in connections if each.status == psutil.CONN_LISTEN or each.laddr]
 
 
@@ -330,11 +324,14 @@ def test_workers_of_a_scheduler_find_the_same_words(
 
 @with_dask
 def test_after_a_lost_scheduler_the_same_command_resumes(
-    running_cluster: subprocess.Popen[str], cache_folder: Path, capsys: pytest.CaptureFixture[str]
+    running_cluster: subprocess.Popen[str],
+    tmp_path: Path,
+    cache_folder: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert running_cluster.stdout is not None
     address = running_cluster.stdout.readline().strip()
-    text = random_text(6_000_000)
+    text = written(tmp_path, 250 * NUMBERS)
     whole = count(text, 5_000_000, address, pattern=OWN_PATTERN)
 
     def parts() -> int:
@@ -359,11 +356,11 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
 
 @with_dask
 def test_full_disk_is_a_sentence_and_the_same_command_resumes(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # what is imported in the meantime would be cut short
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    text = random_text(3_000_000)
+    text = written(tmp_path, 120 * NUMBERS)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, hard))  # workers inherit it
     sentence = r"has no room for .*BPE_HARNESS_CACHE.*run the same command again"
