@@ -122,9 +122,9 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
 def test_no_token_is_obeyed_by_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     tokenizer.train([HOSTILE[1:] * 9], 300, special_tokens=[HOSTILE]).save("given")
     Path("text.txt").write_text("low")
-    assert main("tokenizer prune given --data text.txt".split()) == 0
-    command = "tokenizer encode given --data text.txt --output a.npy --separator x"
-    assert main(command.split()) == 2
+    encode = "encode given --data text.txt --output a.npy --separator x"
+    for command, code in {"prune given --data text.txt": 0, encode: 2}.items():
+        assert main(["tokenizer", *command.split()]) == code
     printed = "".join(capsys.readouterr())
     assert "\\x1b" in printed
     assert "calc" in printed
