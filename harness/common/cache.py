@@ -10,7 +10,6 @@ A process that uses the cache shares a lock of it until it ends; it is cleared o
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import errno
 import fcntl
@@ -219,10 +218,8 @@ def root() -> Path:
 
 def temporary(path: Path, error: OSError) -> Path:
     """A cache for this process and those that it starts, with a note why."""
-    opened = contextlib.ExitStack()
-    atexit.register(opened.close)
     # below the folder, whose lock is that of its process alone
-    os.environ[VARIABLE] = str(opened.enter_context(files.temporary_folder()) / "cache")
+    os.environ[VARIABLE] = str(files.folder_of_process() / "cache")
     what = f"cannot use the cache {path} ({reason(error)}), so nothing is kept after this command"
     print_stderr(f"{what}; {ANOTHER}")
     return root()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import fcntl
@@ -244,6 +245,13 @@ def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
+
+
+def folder_of_process(parent: Path | None = None) -> Path:
+    """A temporary folder that is removed when this process ends."""
+    opened = contextlib.ExitStack()
+    atexit.register(opened.close)
+    return opened.enter_context(temporary_folder(parent))
 
 
 def remove_if_possible(folder: Path) -> None:

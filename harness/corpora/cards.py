@@ -19,7 +19,8 @@ from harness.common import cache, registry
 from harness.common.cards import Addressed, DataCard, Facts, Generated, Packaged, Yours
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.values import unknown_text
-from harness.corpora.files import TEXT, CorpusFile, digest_of, state_of
+from harness.corpora.files import TEXT, CorpusFile, digest_of
+from harness.worker.exchange import file_state
 
 # of stdlib
 LEFT_OUT = {
@@ -67,7 +68,7 @@ def standard_library() -> Path:
                 with contextlib.suppress(UnicodeDecodeError):
                     file.write(path.read_bytes().decode().encode() + b"<|endoftext|>")
 
-    key = cache.key_of("stdlib", list(map(state_of, paths)))
+    key = cache.key_of("stdlib", list(map(file_state, paths)))
     return cache.kept("corpora", key, make).path / TEXT
 
 

@@ -29,7 +29,7 @@ from harness.common.progress import bar
 from harness.common.units import bytes_text, count_text, counted_text, one_line
 from harness.corpora import local
 from harness.corpora.files import CHANGED, CorpusFile
-from harness.corpora.formats import Form, is_url
+from harness.corpora.formats import Form
 from harness.corpora.local import Documents
 from harness.corpora.rows import RowReading
 from harness.measure.machine import usable_cores
@@ -120,9 +120,8 @@ def count(
     before = count_text(len(parts) - len(left))
     print_stderr(f"counting {label}, {before} of them counted before")
 
-    total = sum(part.size for part in parts)
-    done = total - sum(part.size for part in left.values())
-    with bar("counting", total, "bytes") as show:
+    done = 0
+    with bar("counting", sum(part.size for part in left.values()), "bytes") as show:
         for part, result in results(left.values(), scheduler, memory):
             cache.put(runs, part.key, result.write)
             done += part.size
@@ -180,10 +179,7 @@ def member_of(address: str) -> Member:
 
 def storage(address: str) -> tuple[Any, str]:
     """The file system of a path or URL, its cache emptied, and the path in it."""
-    fsspec = extra("fsspec", "counting=dask", GROUP)
-    if not is_url(address):
-        return fsspec.filesystem("file"), address
-    system, path = fsspec.core.url_to_fs(address)
+    system, path = extra("fsspec", "counting=dask", GROUP).core.url_to_fs(address)
     system.invalidate_cache()
     return system, path
 

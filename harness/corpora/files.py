@@ -14,6 +14,7 @@ from harness.common import cache
 from harness.common.cards import DataCard, Facts
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.values import at_least, parse_bytes
+from harness.worker.exchange import file_state
 
 # File systems stamp changes at intervals of up to two seconds: a second change within one would not
 # show.
@@ -117,17 +118,8 @@ def digest_of(path: Path) -> str:
         return sealed
     if time.time() - path.stat().st_ctime < SECONDS_TO_SETTLE:
         return cache.digest_of(path)
-    key = cache.key_of(state_of(path))
+    key = cache.key_of(file_state(path))
     return str(cache.kept("digests", key, lambda _: cache.digest_of(path)).facts)
-
-
-def state_of(path: Path) -> str:
-    """Changes when the file does. The time of change cannot be set back, unlike that of
-    modification.
-    """
-    status = path.stat()
-    times = status.st_mtime_ns, status.st_ctime_ns
-    return f"{path.resolve()}|{status.st_size}|{times}|{status.st_dev}|{status.st_ino}"
 
 
 def is_slice(card: DataCard) -> bool:

