@@ -98,9 +98,7 @@ def exit_code_of(do: Callable[[], int], kept: str = WHOLE) -> int:
         # as under nohup, and for a shell's background jobs
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, interrupt)
-    # or the exit codes of children would be lost
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or exit codes of children may be lost
     if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = patient(sys.stdout)
     for stream in (sys.stdout, sys.stderr):

@@ -208,14 +208,18 @@ sys.stdin.read()
 """
 
 
+Cluster = tuple[subprocess.Popen[str], str]
+
+
 @pytest.fixture
-def running_cluster() -> Iterator[subprocess.Popen[str]]:
-    """A scheduler with two workers, which prints its address."""
+def cluster() -> Iterator[Cluster]:
+    """A scheduler with two workers, and its address."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", CLUSTER]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
-        yield process
+        assert process.stdout is not None
+        yield process, process.stdout.readline().strip()
 
 
 def listening(process: psutil.Process) -> list[Any]:
@@ -313,24 +317,19 @@ def test_scheduler_of_yours_that_does_not_answer_is_named(
 
 
 @with_dask
-def test_workers_of_a_scheduler_find_the_same_words(
-    running_cluster: subprocess.Popen[str], texts: Path
-) -> None:
-    assert running_cluster.stdout is not None
-    address = running_cluster.stdout.readline().strip()
+def test_workers_of_a_scheduler_find_the_same_words(cluster: Cluster, texts: Path) -> None:
     want = native_words(prepared(texts, skip_nulls=True).path)
-    assert count(f"file://{texts}", 100, address) == want
+    assert count(f"file://{texts}", 100, cluster[1]) == want
 
 
 @with_dask
 def test_after_a_lost_scheduler_the_same_command_resumes(
-    running_cluster: subprocess.Popen[str],
+    cluster: Cluster,
     tmp_path: Path,
     cache_folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert running_cluster.stdout is not None
-    address = running_cluster.stdout.readline().strip()
+    process, address = cluster
     text = written(tmp_path, 250 * NUMBERS)
     whole = count(text, 5_000_000, address, pattern=OWN_PATTERN)
 
@@ -339,7 +338,7 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
 
     def kill() -> None:
         wait_until(lambda: parts() >= 3, "three counted parts")
-        running_cluster.kill()
+        process.kill()
 
     killer = threading.Thread(target=kill)
     killer.start()
