@@ -234,9 +234,14 @@ def test_folder_that_changes_while_its_documents_are_read_is_refused(tmp_path: P
         encode()
 
 
-def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def pipe(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """Pipe bytes into standard input."""
     local.spooled.cache_clear()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LONG)))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe(monkeypatch, LONG)
     whole, part = prepared("-"), prepared("-", bytes="1000")
     assert (whole.name, whole.path.read_bytes()) == ("stdin", LONG)
     assert LONG.startswith(part.path.read_bytes())
@@ -249,13 +254,11 @@ def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_first_bytes_decide_what_standard_input_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    local.spooled.cache_clear()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(LONG))))
+    pipe(monkeypatch, gzip.compress(LONG))
     with documents("-") as found:
         assert b"".join(block for document in found for block in document) == LONG
 
-    local.spooled.cache_clear()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"SQLite format 3\0")))
+    pipe(monkeypatch, b"SQLite format 3\0")
     with pytest.raises(Refusal, match="standard input is an SQLite database"):
         prepared("-")
 
