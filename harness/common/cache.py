@@ -27,14 +27,12 @@ from typing import Any
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.printing import print_stderr
-from harness.common.progress import bar
 from harness.common.units import bytes_text
 from harness.worker.exchange import file_state
 
 VARIABLE = "BPE_HARNESS_CACHE"
 ANOTHER = f"set {VARIABLE} to a folder that can be written and has room"
 SEAL = "seal.json"
-BLOCK_BYTES = 1 << 20
 OTHER = "other"
 KINDS = {
     "corpora": "data sets that were fetched or put together",
@@ -174,13 +172,8 @@ def sealed_digest(path: Path) -> str | None:
 
 def digest_of(path: Path) -> str:
     """The sha256 of what a file holds now."""
-    hasher = hashlib.sha256()
-    size = path.stat().st_size
-    with path.open("rb") as file, bar(f"checking {path.name}", size, "bytes") as show:
-        while block := file.read(BLOCK_BYTES):
-            hasher.update(block)
-            show(file.tell())
-    return hasher.hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # The folder
