@@ -92,19 +92,17 @@ def put(
     Raises Refusal as `kept` does.
     """
     path = place(kind, key)
-    with files.writing(path, ANOTHER):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with files.temporary_folder(path.parent) as aside:
-            part = aside / path.name
-            part.mkdir()
+    with files.folder_aside(path, ANOTHER) as aside:
+        part = aside / path.name
+        part.mkdir()
 
-            made = seal(part, make(part), known or {})
+        made = seal(part, make(part), known or {})
 
-            try:
-                part.rename(path)
-            except OSError:  # another one is there
-                files.exchange(part, path)
-            files.sync(path.parent)
+        try:
+            part.rename(path)
+        except OSError:  # another one is there
+            files.exchange(part, path)
+        files.sync(path.parent)
     return replace(made, path=path)
 
 

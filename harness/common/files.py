@@ -26,6 +26,8 @@ OVERWRITE = "overwrite=true or --overwrite"
 # how long an empty temporary folder is left alone: its command may not have locked it yet
 JUST_STARTED_SECONDS = 60
 CURRENT_FOLDER, NO_REPLACE, EXCHANGE = -100, 1, 2  # AT_FDCWD and flags of renameat2, of Linux
+# "/dev/stdin" may be followed by nothing, and each of them is compared with a path that ends in a /
+OF_PROCESS = ("/dev/stdin/", "/dev/fd/", "/proc/")
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
@@ -49,9 +51,19 @@ def readable(path: Path) -> Path:
     """Return the path of a file to read. Raises OSError for a named pipe, which may have no writer;
     one that a shell opens for this process, as <(...), has.
     """
-    if path.is_fifo() and not str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/")):
+    if path.is_fifo() and not is_stream(path):
         raise OSError("it is a named pipe")
     return path
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path means another file, or nothing, in another process: /dev/stdin, /dev/fd/N and
+    what is below /proc.
+    """
+    if not os.path.exists(path):  # noqa: PTH110
+        return False
+    forms = os.path.abspath(path), os.path.realpath(path)  # noqa: PTH100
+    return any(f"{form}/".startswith(OF_PROCESS) for form in forms)
 
 
 def open_safely(path: Path, flags: int, *, of_anybody: bool = False) -> int:

@@ -266,15 +266,13 @@ def _variant(name: str, card: dict[str, Any]) -> VariantCard:
     return fitted(card, VariantCard, f"the card of {name}: ", "fix this card")
 
 
-def _rung(card: VariantCard) -> tuple[bool, bool, bool, int, int, int, str]:
+def _rung(card: VariantCard) -> tuple[bool, bool, bool, bool, bool, int, int, str]:
     """Where a card is on the ladder; the parts of the series follow each other within a
     language.
     """
-    language = next(
-        (index for index, tag in enumerate(("cython", "cpp"), 1) if tag in card.tags), 0
-    )
+    language = "cpp" in card.tags, "cython" in card.tags
     outside = EXTERNAL in card.tags, OUTSIDE in card.tags
-    return *outside, card.part is None, language, card.part or 0, card.rank, card.name
+    return *outside, card.part is None, *language, card.part or 0, card.rank, card.name
 
 
 @functools.cache

@@ -90,16 +90,15 @@ def instance(text: SourceText, index: int, seed: int) -> CorpusFile:
     kind = "shuffle" if is_shuffle else "slice"
     end = f"-{kind}{index}-{seed}"
 
-    draw = shuffle_of if is_shuffle else slice_of
     return replace(
-        draw(text, random, whole.name + end),
+        shuffle_of(text, random, whole.name + end) if is_shuffle else slice_of(text, random),
         name=whole.name + end,
         whole_path=whole.whole_path and whole.whole_path + end,
         parameters={"instance": kind, "of": whole.name, "drawn_by": seed, "number": index},
     )
 
 
-def slice_of(text: SourceText, random: RandomState, _: str) -> CorpusFile:
+def slice_of(text: SourceText, random: RandomState) -> CorpusFile:
     """A part of the text that starts and ends with a document or a line, if one is near."""
     content, size = text.content, text.size
     start = random.randint(len(content) - size + 1)

@@ -36,8 +36,6 @@ from harness.corpora.formats import (
 from harness.corpora.rows import RowReading
 from harness.worker.exchange import file_state
 
-# "/dev/stdin" may be followed by nothing, and each of them is compared with a path that ends in a /
-STREAMS = ("/dev/stdin/", "/dev/fd/", "/proc/")
 SPARK = r"/_[^/.]*$|/(_delta_log|_spark_metadata|_temporary)/"
 """What Spark and its like leave beside their data: _SUCCESS, _committed_1, logs."""
 DATASETS = r"/(dataset_info|dataset_dict|state)\.json$|/cache-[^/]*\.arrow$"
@@ -226,7 +224,7 @@ def files_named(name: str, behind: Callable[[str], list[Any]] | None) -> list[An
             UNMEASURED,
         )
     named = map(files.path_named, paths)
-    return [spooled(str(path)) if is_stream(path) else path for path in named]
+    return [spooled(str(path)) if files.is_stream(path) else path for path in named]
 
 
 def named_places(path: Any) -> list[Path]:
@@ -239,23 +237,13 @@ def named_places(path: Any) -> list[Path]:
     return list(map(Path, places))
 
 
-def is_stream(path: Path) -> bool:
-    """Whether a path means another file, or nothing, in another process: /dev/stdin, /dev/fd/N and
-    what is below /proc.
-    """
-    if not os.path.exists(path):  # noqa: PTH110
-        return False
-    forms = os.path.abspath(path), os.path.realpath(path)  # noqa: PTH100
-    return any(f"{form}/".startswith(STREAMS) for form in forms)
-
-
 def files_below(folder: Path) -> list[Path]:
     def fail(error: OSError) -> None:
         raise Refusal(
             f"cannot read {error.filename} ({reason(error)}); name files by a pattern", UNMEASURED
         ) from error
 
-    if str(folder.resolve()) in ("/", "/dev") or is_stream(folder):
+    if str(folder.resolve()) in ("/", "/dev") or files.is_stream(folder):
         raise Refusal(
             f"{folder} is not a folder of texts; set data.path to one, or to a pattern", UNMEASURED
         )
@@ -264,10 +252,10 @@ def files_below(folder: Path) -> list[Path]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = [os.path.join(parent, name) for name in names if not name.startswith(".")]  # noqa: PTH118
         found += filter(os.path.isfile, paths)  # of a link that may not be followed
-    files = without_markers(list(map(Path, found)))
-    if not files:
+    texts = without_markers(list(map(Path, found)))
+    if not texts:
         raise Refusal(f"{folder} has no files; set data.path=FILE with one that exists", UNMEASURED)
-    return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
+    return sorted(texts, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def without_markers(paths: Sequence[File]) -> list[File]:

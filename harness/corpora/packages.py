@@ -38,16 +38,6 @@ ADVICE = {
     "npm": "check that the version exists (npm view NAME versions)",
 }
 """What to do if a client fails, by its program."""
-STARTS = {
-    "subprocess.Popen",
-    "os.system",
-    "os.exec",
-    "os.posix_spawn",
-    "os.spawn",
-    "os.fork",
-    "os.forkpty",
-}
-"""The events of Python before it starts another program."""
 
 
 def from_packages(source: Packaged, folder: Path, size: int) -> Path:
@@ -111,7 +101,7 @@ def pip_without_building(folder: Path, arguments: list[str]) -> None:
     tempfile.tempdir = inner = tempfile.mkdtemp(dir=folder)  # where pip keeps what it downloads
 
     def forbid(event: str, _: Any) -> None:
-        if event in STARTS:
+        if event == "subprocess.Popen":
             for archive in Path(inner).glob("*/*"):
                 if archive.name.endswith((".tar.gz", ".zip", ".tar.bz2", ".tar.xz")):
                     archive.replace(folder / archive.name)

@@ -254,7 +254,6 @@ def text_file(card: DataCard) -> Path:
 
     def make(folder: Path) -> None:
         size = getattr(source, "bytes", 0)
-        cache.check_free_space(size, card.name)
         with (
             bar(f"making {card.name}", size, "bytes") as show,
             (folder / TEXT).open("wb") as file,

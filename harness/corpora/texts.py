@@ -101,9 +101,7 @@ def documents(
     card = card_named(source, settings)
     is_made = card.path is None or is_slice(card)
     found = plain(text_of(card)) if is_made else documents_of(card, ["any"], None)
-    shown: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-    if progress:
-        shown = bar(f"encoding {found.name}", found.size(), "bytes")
-    with shown as show:
+    shown = bar(f"encoding {found.name}", found.size(), "bytes")
+    with shown if progress else contextlib.nullcontext[Any]() as show:
         yield found.read(show)
     found.reading.report()

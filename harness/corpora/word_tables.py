@@ -50,12 +50,12 @@ def word_table(card: DataCard) -> CorpusFile:
         paths = members_of(card.path)
         if isinstance(card.source, YourWords):
             name = name_of(path_text(card.path, paths))
-        where, state = ", ".join(map(str, paths)), list(map(digest_of, paths))
+        state = list(map(digest_of, paths))
         items = chain.from_iterable(map(items_in, paths))
     elif isinstance(card.source, Generated):
         from harness.corpora import random_text  # late: NumPy is slow to import
 
-        where, state = name, [random_text.VERSION, msgspec.to_builtins(card.source)]
+        state = [random_text.VERSION, msgspec.to_builtins(card.source)]
         items = random_text.words_of(card)
     else:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
@@ -64,7 +64,7 @@ def word_table(card: DataCard) -> CorpusFile:
         try:
             return exchange.write_words(folder, WordCounts.from_items(items))
         except ValueError as error:
-            raise Refusal(f"{where}: {error}", UNMEASURED) from error
+            raise Refusal(f"{name}: {error}", UNMEASURED) from error
 
     entry = cache.kept("counts", cache.key_of(exchange.FORMAT, *state), make)
     word_counts, manifest = exchange.read_words(entry.path)
