@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import argparse
 import io
-import itertools
 import os
 import re
 import shutil
 import signal
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NoReturn
@@ -23,6 +21,9 @@ from harness.common.units import did_you_mean
 from harness.common.values import unknown_text
 
 MAX_COLUMNS = 80  # of help
+STAYS = " |python -m"  # how a line starts that is not prose
+PROSE = re.compile(rf"^((?!{STAYS}).+)\n(?!{STAYS}|$)", re.MULTILINE)
+"""A line of prose before another one."""
 CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 
@@ -38,14 +39,8 @@ class Paragraphs(argparse.HelpFormatter):
     def format_help(self) -> str:
         return wrap(super().format_help(), self._columns)
 
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        parts = itertools.groupby(
-            text.splitlines(), key=lambda line: not line or line.startswith((" ", "python -m"))
-        )
-        wrapped = (
-            lines if stays else textwrap.wrap(" ".join(lines), width) for stays, lines in parts
-        )
-        return "\n".join(f"{indent}{line}" for lines in wrapped for line in lines)
+    def _fill_text(self, text: str, *_: Any) -> str:
+        return PROSE.sub(r"\1 ", text)
 
 
 class Parser(argparse.ArgumentParser):

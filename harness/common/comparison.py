@@ -13,6 +13,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 CONFIDENCE = 0.95
@@ -215,13 +216,9 @@ def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, in
     >>> interval_ranks(6), interval_ranks(5), interval_ranks(30), interval_ranks(6, 0.99)
     ((0, 5), None, (9, 20), None)
     """
-    # The numbers of ways in which that many fair coins show exactly `rank` heads, and at most so
-    # many.
-    rank, ways, at_most = 0, 1, 1
-    while at_most / 2**number <= (1 - confidence) / 2:
-        ways = ways * (number - rank) // (rank + 1)
-        at_most += ways
-        rank += 1
+    # the numbers of ways in which that many fair coins show at most 0, 1, ... heads
+    at_most = accumulate(math.comb(number, heads) for heads in range(number + 1))
+    rank = sum(ways / 2**number <= (1 - confidence) / 2 for ways in at_most)
     return (rank - 1, number - rank) if rank else None
 
 
