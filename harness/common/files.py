@@ -198,11 +198,12 @@ def exchange(new: Path, old: Path) -> None:
         if error.errno not in UNSUPPORTED:
             raise
         aside = new.with_name(f"{new.name}.old")
-        with contextlib.ExitStack() as undo:
-            old.rename(aside)
-            undo.callback(aside.rename, old)
+        old.rename(aside)
+        try:
             new.rename(old)
-            undo.pop_all()
+        except BaseException:
+            aside.rename(old)
+            raise
         aside.rename(new)
 
 

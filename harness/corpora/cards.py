@@ -60,7 +60,7 @@ def standard_library() -> Path:
     for folder, folders, names in os.walk(root):
         folders[:] = set(folders) - LEFT_OUT
         paths += [Path(folder, name) for name in names if name.endswith(".py")]
-    paths = sorted(filter(Path.is_file, paths), key=lambda path: path.relative_to(root).as_posix())
+    paths = sorted(filter(Path.is_file, paths), key=Path.as_posix)
 
     def make(folder: Path) -> None:
         with (folder / TEXT).open("wb") as file:

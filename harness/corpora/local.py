@@ -255,7 +255,7 @@ def files_below(folder: Path) -> list[Path]:
     texts = without_markers(list(map(Path, found)))
     if not texts:
         raise Refusal(f"{folder} has no files; set data.path=FILE with one that exists", UNMEASURED)
-    return sorted(texts, key=lambda path: path.relative_to(folder).as_posix())
+    return sorted(texts, key=Path.as_posix)
 
 
 def without_markers(paths: Sequence[File]) -> list[File]:
