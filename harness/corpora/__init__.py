@@ -64,7 +64,7 @@ def prepare(
         name,
         path,
         path.stat().st_size,
-        cards.check_facts(name, path, card),
+        cards.check_facts(path, card),
         parameters=parameters,
         parts=parts,
         whole_path=whole_path,

@@ -94,12 +94,12 @@ def with_changes_named(card: DataCard) -> DataCard:
     return replace(card, name=f"{card.name}({','.join(changed)})", facts=Facts())
 
 
-def check_facts(name: str, path: Path, card: DataCard) -> str:
+def check_facts(path: Path, card: DataCard) -> str:
     """Return the digest of a file. Raises Refusal if its size or digest differs from the card's."""
     digest = digest_of(path)
     if wrong := difference(card.facts, {"bytes": path.stat().st_size, "sha256": digest}):
         advice = "it is another file or damaged; remove it to get it again, or use it as your own file with data=file"
-        raise Refusal(f"data={name}: {path} {wrong}; {advice}", UNMEASURED)
+        raise Refusal(f"data={card.name}: {path} {wrong}; {advice}", UNMEASURED)
     return digest
 
 

@@ -58,7 +58,7 @@ def fetch(card: DataCard) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         entry = cache.find(fetched_kind(name), name) or fetch_entry(card, source)
         path = inside(entry.path, source.file)
-        facts = {"sha256": check_facts(name, path, card), "bytes": path.stat().st_size}
+        facts = {"sha256": check_facts(path, card), "bytes": path.stat().st_size}
     missing = ", ".join(
         f"{fact} {value}" for fact, value in facts.items() if getattr(card.facts, fact) is None
     )

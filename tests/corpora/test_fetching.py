@@ -319,7 +319,7 @@ def joined(folder: Path, archive: str, content: bytes, **rule: Any) -> str:
     (folder / "packages").mkdir()
     (folder / "packages" / archive).write_bytes(content)
     source = Npm(package="known", **{**COMMON, **rule})
-    join_files([folder / "packages" / archive], source, folder / "text", 0, lambda _: None)
+    join_files([folder / "packages" / archive], source, folder / "text", 0)
     return (folder / "text").read_text()
 
 

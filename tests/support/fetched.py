@@ -64,11 +64,6 @@ def refusal(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -
     return str(refused.value)
 
 
-def impatient() -> Any:
-    """Patch the fetcher not to wait long."""
-    return mock.patch.object(fetch, "SECONDS_WITHOUT_A_BYTE", 0.3)
-
-
 def facts(content: bytes = CONTENT) -> dict[str, Any]:
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
@@ -85,8 +80,9 @@ def url(
 
 
 def get(data: DataCard) -> tuple[Path, list[str]]:
+    """Fetch, without waiting long."""
     messages: list[str] = []
-    with impatient(), mock.patch.object(fetch, "print_stderr", messages.append):
+    with mock.patch.multiple(fetch, SECONDS_WITHOUT_A_BYTE=0.3, print_stderr=messages.append):
         return fetch.fetch(data), messages
 
 
