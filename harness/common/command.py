@@ -33,11 +33,10 @@ class Paragraphs(argparse.HelpFormatter):
     """
 
     def __init__(self, prog: str) -> None:
-        self._columns = min(shutil.get_terminal_size().columns, MAX_COLUMNS)
-        super().__init__(prog, width=self._columns)
+        super().__init__(prog, width=min(shutil.get_terminal_size().columns, MAX_COLUMNS))
 
     def format_help(self) -> str:
-        return wrap(super().format_help(), self._columns)
+        return wrap(super().format_help(), self._width)
 
     def _fill_text(self, text: str, *_: Any) -> str:
         return PROSE.sub(r"\1 ", text)
@@ -47,7 +46,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, with its arguments escaped."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
-        super().__init__(*args, **{"formatter_class": Paragraphs} | keywords)
+        super().__init__(*args, formatter_class=Paragraphs, **keywords)
 
     def error(self, message: str) -> NoReturn:
         """End with 2, the mistake and what may have been meant."""
