@@ -55,9 +55,10 @@ def may_define(source: Path, target: str) -> bool:
     """Whether a file may have the function of a target: it spells the name, or makes names that it
     does not spell.
     """
+    if source.suffix != ".py":
+        return True
     name = re.escape(target.partition(":")[2].partition(".")[0])
-    text = "" if source.suffix != ".py" else source.read_text(errors="replace")
-    return source.suffix != ".py" or re.search(rf"\b{name}\b|{DYNAMIC}", text) is not None
+    return re.search(rf"\b{name}\b|{DYNAMIC}", source.read_text(errors="replace")) is not None
 
 
 def own_target(name: str) -> str | None:
