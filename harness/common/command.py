@@ -45,8 +45,8 @@ class Paragraphs(argparse.HelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, with its arguments escaped."""
 
-    def __init__(self, *args: Any, **keywords: Any) -> None:
-        super().__init__(*args, formatter_class=Paragraphs, **keywords)
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(formatter_class=Paragraphs, **keywords)
 
     def error(self, message: str) -> NoReturn:
         """End with 2, the mistake and what may have been meant."""
