@@ -306,9 +306,7 @@ class CountedPart:
         return self.facts
 
 
-def count_part(
-    part: Chunk, memory: int | None, is_stopped: Callable[[], bool] = bool
-) -> CountedPart:
+def count_part(is_stopped: Callable[[], bool], part: Chunk, memory: int | None) -> CountedPart:
     """Count a part. Raises Refusal, which names the file, if it cannot be read."""
     sizes, reading = list[int](), replace(part.reading)
 
@@ -364,14 +362,13 @@ def workers(scheduler: str | None) -> Iterator[Callable[..., Future[CountedPart]
     """What has a part counted, by threads of this process or by the workers of a scheduler."""
     if scheduler is not None:
         with client_of(scheduler) as client:
-            executor = client.get_executor(pure=False)
-            yield lambda part, memory: executor.submit(count_part, part, memory)
+            yield partial(client.get_executor(pure=False).submit, count_part, bool)
         return
 
     stop = threading.Event()
     threads = ThreadPoolExecutor(usable_cores())
     try:
-        yield lambda part, memory: threads.submit(count_part, part, memory, stop.is_set)
+        yield partial(threads.submit, count_part, stop.is_set)
     finally:
         stop.set()
         threads.shutdown(cancel_futures=True)

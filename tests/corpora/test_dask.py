@@ -235,9 +235,9 @@ def test_threads_of_the_command_listen_on_nothing(tmp_path: Path) -> None:
     before, children = listening(this), this.children()
     seen = []
 
-    def look(part: Any, memory: int | None, is_stopped: Callable[[], bool]) -> Any:
+    def look(*arguments: Any) -> Any:
         seen.append((listening(this), this.children()))
-        return count_part(part, memory, is_stopped)
+        return count_part(*arguments)
 
     count_part = dask.count_part
     with mock.patch.object(dask, "count_part", look):
@@ -261,9 +261,9 @@ def test_a_refused_part_stops_the_others(tmp_path: Path) -> None:
             yield iter([b"low\n" * 1000])
             started.set()
 
-    def refuse_one(part: Any, memory: int | None, is_stopped: Callable[[], bool]) -> Any:
+    def refuse_one(is_stopped: Any, part: Any, memory: Any) -> Any:
         if str(part).endswith("b.txt"):
-            return counted(part, memory, is_stopped)
+            return counted(is_stopped, part, memory)
         assert started.wait(60)
         raise Refusal("a.txt is damaged")
 
