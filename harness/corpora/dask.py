@@ -257,9 +257,8 @@ class Chunk:
     @property
     def key(self) -> str:
         """The key of all that its words depend on."""
-        how = self.form.remark, self.separator, repr(self.reading), repr(self.corpus)
-        place = repr(self.member), self.first, self.last
-        return cache.key_of(FORMAT, regex.__version__, place, how)
+        how = self.member, self.form.remark, self.separator, self.reading, self.corpus
+        return cache.key_of(FORMAT, regex.__version__, self.first, self.last, repr(how))
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
@@ -368,7 +367,7 @@ def workers(scheduler: str | None) -> Iterator[Callable[..., Future[CountedPart]
     stop = threading.Event()
     threads = ThreadPoolExecutor(usable_cores())
     try:
-        yield partial(threads.submit, count_part, stop.is_set)
+        yield lambda part, memory: threads.submit(count_part, stop.is_set, part, memory)
     finally:
         stop.set()
         threads.shutdown(cancel_futures=True)
