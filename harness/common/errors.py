@@ -35,7 +35,7 @@ class Refusal(Exception):
     ) -> None:
         super().__init__(message)
         self.exit_code = exit_code
-        self.settings = dict(settings or {})
+        self.settings = settings or {}
 
     def with_options(self, option: Callable[[str, object], str]) -> Refusal:
         """The same in the words of a command, which writes a setting and its value as `option`

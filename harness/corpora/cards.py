@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from harness.common import cache, registry
 from harness.common.cards import Addressed, DataCard, Facts, Generated, Packaged, Yours
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.values import unknown_text
+from harness.common.values import one_of
 from harness.corpora.files import TEXT, CorpusFile, digest_of
 from harness.worker.exchange import file_state
 
@@ -38,9 +38,7 @@ def card_of(name: str) -> DataCard:
     """The card of this name, even if others are invalid. Raises Refusal, with the existing names,
     if it is missing.
     """
-    existing = registry.names("data")
-    if name not in existing:
-        raise Refusal(unknown_text("data set", name, existing))
+    one_of("data set", name, registry.names("data"))
     return msgspec.convert(registry.card("data", name), DataCard)
 
 
