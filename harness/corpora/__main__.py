@@ -105,8 +105,13 @@ def list_all(_: argparse.Namespace) -> None:
 def info(arguments: argparse.Namespace) -> None:
     """Everything that a data set's card says."""
     card = card_of(arguments.name)
-    text = registry.card_files("data")[arguments.name].read_text()
-    print_stdout(f"{text.rstrip()}\n# here: {state(card)}")
+    text, here = registry.card_files("data")[arguments.name].read_text(), state(card)
+    path_hint = (
+        "data.path=FILE"
+        if here == "yours"
+        else f"python -m harness.corpora path {card.name} prints its place"
+    )
+    print_stdout(f"{text.rstrip()}\n# here: {here}; {path_hint}")
 
 
 def fetch_all(arguments: argparse.Namespace) -> None:
