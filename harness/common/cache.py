@@ -27,12 +27,14 @@ from typing import Any
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.printing import print_stderr
+from harness.common.progress import bar
 from harness.common.units import bytes_text
 from harness.worker.exchange import file_state
 
 VARIABLE = "BPE_HARNESS_CACHE"
 ANOTHER = f"set {VARIABLE} to a folder that can be written and has room"
 SEAL = "seal.json"
+BLOCK_BYTES = 1 << 20
 OTHER = "other"
 KINDS = {
     "corpora": "data sets that were fetched or put together",
@@ -170,8 +172,13 @@ def sealed_digest(path: Path) -> str | None:
 
 def digest_of(path: Path) -> str:
     """The sha256 of what a file holds now."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    hasher = hashlib.sha256()
+    size = path.stat().st_size
+    with path.open("rb") as file, bar(f"checking {path.name}", size, "bytes") as show:
+        while block := file.read(BLOCK_BYTES):
+            hasher.update(block)
+            show(file.tell())
+    return hasher.hexdigest()
 
 
 # The folder
