@@ -143,12 +143,12 @@ def starts_with_row(start: bytes, column: str) -> bool:
     >>> starts_with_row(b'{"cells": [{"text": "low"}]}', "text"), starts_with_row(b'{"id": 1, "te', "text")
     (False, False)
     """
-    text = start.decode(errors="replace")
+    text, name = start.decode(errors="replace"), column.partition(".")[0]
     try:
         row = json.JSONDecoder().raw_decode(text)[0]
     except (ValueError, RecursionError):
-        return re.match(rf'\{{\s*"{re.escape(column)}"\s*:', text) is not None
-    return isinstance(row, dict) and column in row
+        return re.match(rf'\{{\s*"{re.escape(name)}"\s*:', text) is not None
+    return isinstance(row, dict) and name in row
 
 
 def is_binary(head: bytes) -> bool:

@@ -6,9 +6,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from typing import IO, Any
 
@@ -69,13 +69,26 @@ def texts_in(member: Any, rows: Iterable[Row], reading: RowReading) -> Iterator[
         if not isinstance(row, dict):
             raise bad_row(member, position, f"not an object with a column {reading.name!r}")
         try:
-            value = row[reading.name]
-        except KeyError as error:
+            value = value_in(row, reading.name)
+        except (KeyError, TypeError) as error:
             raise NoColumn(f"{member}, {position},", reading.name, list(row)) from error
         if value is None and reading.skip_nulls:
             reading.skipped += 1
         else:
             yield as_text(member, position, value, reading)
+
+
+def value_in(row: Mapping[str, Any], column: str) -> Any:
+    """The value of a column; `meta.text` is `text` in the object `meta`. Raises KeyError or
+    TypeError if it is missing.
+
+    >>> value_in({"meta": {"text": "low"}}, "meta.text"), value_in({"a.b": "low"}, "a.b")
+    ('low', 'low')
+    """
+    outer, dot, inner = column.partition(".")
+    if column in row or not dot:
+        return row[column]
+    return None if row[outer] is None else value_in(row[outer], inner)
 
 
 def as_text(member: Any, position: str, value: Any, reading: RowReading) -> bytes:
@@ -110,10 +123,10 @@ def table_rows(
     try:
         content = file if file.seekable() else io.BytesIO(file.read())
         names, batches = open_table(path, content, columns)
-        for column in columns:
-            check_column(path, column, names)
+        check_column(path, reading.name, names)
         for batch in batches:
-            values = [values_of(path, batch.column(name), row, reading) for name in columns]
+            found = [column_in(path, batch, column, names) for column in columns]
+            values = [values_of(path, column, row, reading) for column in found]
             for cells in zip(*values, strict=True):
                 row += 1
                 yield f"row {row}", dict(zip(columns, cells, strict=True))
@@ -143,6 +156,15 @@ parquet_rows = partial(table_rows, open_parquet, "a Parquet file")
 arrow_rows = partial(table_rows, open_arrow, "an Arrow file")
 
 
+def column_in(path: Any, batch: Any, column: str, names: Sequence[str]) -> Any:
+    """A column of a batch, or a field of the objects in one. Raises Refusal if it is missing."""
+    outer, *inner = [column] if column in batch.schema.names else column.split(".")
+    try:
+        return reduce(extra("pyarrow.compute", str(path)).struct_field, inner, batch.column(outer))
+    except (KeyError, ValueError, NotImplementedError) as error:
+        raise NoColumn(path, column, names) from error
+
+
 def values_of(path: Any, column: Any, before: int, reading: RowReading) -> list[Any]:
     """The values of a column, with so many rows before it. Raises Refusal for a text that is not
     UTF-8.
@@ -156,7 +178,7 @@ def values_of(path: Any, column: Any, before: int, reading: RowReading) -> list[
 
 def check_column(path: Any, column: str, names: Sequence[str]) -> None:
     """Raise Refusal if a table with columns of these names has no such one."""
-    if column not in names:
+    if column not in names and column.partition(".")[0] not in names:
         raise NoColumn(path, column, names)
 
 

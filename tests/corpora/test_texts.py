@@ -175,11 +175,13 @@ def test_a_column_of_parquet_may_have_any_type_of_text(tmp_path: Path) -> None:
         write(rows.cast(kind))
         assert text_of(path) == f"one 二{END}two\n{END}in{END}side{END}😀{END}"
 
+    write(pyarrow.array([b"a", b"\xff"]).view(pyarrow.string()))
+    assert "row 2: 'utf-8' codec can't decode byte 0xff" in refusal(path)
     bad = pyarrow.array([b"a", b"\xff"]).view(pyarrow.string())
-    for column in (bad, bad.dictionary_encode()):
+    objects = pyarrow.StructArray.from_arrays([bad], ["inner"])
+    for column, name in (bad, "text"), (bad.dictionary_encode(), "text"), (objects, "text.inner"):
         write(column)
-        assert "row 2: 'utf-8' codec can't decode byte 0xff" in refusal(path)
-        replaced = text(path, [], [END], "replace")
+        replaced = text(str(path), [f"data.column={name}"], [END], "replace")
         assert replaced.path.read_bytes().decode() == f"a{END}\ufffd{END}"
 
     write([*["x"] * 1500, None])
