@@ -340,6 +340,10 @@ def damaged_archives() -> dict[str, tuple[str, bytes]]:
     sparse.pax_headers = {"GNU.sparse.map": "one"}
     return {
         "no archive": ("a.tgz", b"no"),
+        "cut tar": ("a.tar", tar(CONTENTS, "w")[:700]),
+        "cut gzip": ("a.tgz", tar(CONTENTS, "w:gz")[:90]),
+        "cut xz": ("a.tar.xz", tar(CONTENTS, "w:xz")[:150]),
+        "cut zip": ("a.whl", stored[:-9]),
         "flipped xz": ("a.tar.xz", tar(CONTENTS, "w:xz").replace(b"\xfd7zXZ\0", b"\xfd7zXZ\0\1")),
         "flipped text": ("a.whl", stored.replace(b"texttext", b"textText", 1)),
         "password": ("a.whl", stored.replace(b"\x14\0\0\0", b"\x14\0\1\0")),
