@@ -6,10 +6,10 @@ Whatever can be refused is refused here, before anything is measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import regex
@@ -21,12 +21,25 @@ from harness.common.cards import PatternCard
 from harness.common.errors import Refusal
 from harness.common.files import files_at
 from harness.common.printing import print_stdout, terminal_text
-from harness.common.registry import EXTENDS, GIVEN, VariantCard
-from harness.common.units import counted_text
-from harness.common.values import at_least, one_of, parse_bytes, special_texts
+from harness.common.registry import EXTENDS, EXTERNAL, GIVEN, PROGRAM, CounterCard, VariantCard
+from harness.common.units import counted_text, did_you_mean
+from harness.common.values import (
+    at_least,
+    check_target,
+    one_of,
+    parse_bytes,
+    special_texts,
+    unknown_text,
+)
 from harness.corpora import CorpusFile
 from harness.corpora.files import is_slice
-from harness.measure.machine import WorkerLimits, available_memory, interpreter, usable_cores
+from harness.measure.machine import (
+    WorkerLimits,
+    available_memory,
+    interpreter,
+    takes,
+    usable_cores,
+)
 from harness.runs.cells import (
     CountCell,
     Plan,
@@ -36,14 +49,7 @@ from harness.runs.cells import (
     with_distinct_names,
     without_idle_threads,
 )
-from harness.runs.compose import (
-    Config,
-    check_parameters,
-    compose,
-    counter_for,
-    dated,
-    variants_of,
-)
+from harness.runs.compose import Config, compose, dated
 from harness.runs.overrides import LimitsConfig, Settings
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
@@ -55,6 +61,9 @@ WHOLE_COMMAND = (
     "results, save, certificate, repeat, measure, seed, plan, profile, rerun, overwrite, concurrent"
 )
 SHARE_OF_FREE_MEMORY = 0.8
+# A smaller table would be spilled into more files than a process may have open.
+SMALLEST_TABLE_BYTES = 16_000_000
+Card = TypeVar("Card", bound=CounterCard)
 
 
 def make_plan(configs: Sequence[Config], overrides: Sequence[str]) -> Plan:
@@ -161,6 +170,103 @@ def cells_of(config: Config) -> list[TrainCell]:
                 )
             )
     return cells
+
+
+# The variants and the counters that a configuration selects, each with its parameters
+
+
+def variants_of(config: Config) -> list[VariantCard]:
+    """The variants that a configuration selects, each with those of the given parameters that it
+    takes.
+    """
+    composed, names = config.variant, config.variants
+    card = registry.variants()[composed.name]
+    set_here = {key.split(".")[2] for key in config.keys if key.startswith("variant.params.")}
+    params = {}
+    for name, value in composed.params.items():
+        # an experiment gives what differs from the card
+        if name in set_here or (name, value) not in card.params.items():
+            params[name] = value
+    shown = {*params} if "variant.params" in config.keys else set_here
+
+    if names is None and composed.target != card.target:
+        check_target(composed.target)
+        names = [composed.target]
+    selected = [card] if names is None else registry.select(names)
+    variants = [with_given(each, params, shown, config.interpreter) for each in selected]
+    taken = {name for variant in variants for name in variant.params}
+    if params.keys() - taken:
+        one, *others = variants
+        taker = "any of these variants" if others else f"variant {one.name}"
+        check_parameters(taker, params, sorted(taken))
+    return variants
+
+
+def with_given(
+    card: VariantCard, params: Mapping[str, Any], shown: Set[str], interpreter: str | None
+) -> VariantCard:
+    """The variant with those of the given parameters that it takes; of a trainer of yours its
+    function decides. Raises Refusal for one that is a part of a program, unless the command line
+    has `shown` it.
+    """
+    is_yours = EXTERNAL in card.tags
+    taken = {}
+    for name, value in params.items():
+        if name in card.params or (is_yours and takes(name, card.target, interpreter)):
+            taken[name] = value
+    if PROGRAM in card.tags and (hidden := sorted(taken.keys() - shown)):
+        what = f"the experiment gives {card.name} a program to run"
+        raise Refusal(f"{what}; set variant.params.{hidden[0]} on the command line")
+
+    changed = with_params(card, "variant.params", taken)
+    # only with its own parameters the card says why its merges differ
+    return card if changed == card else structs.replace(changed, by_design="")
+
+
+def check_parameters(taker: str, params: Iterable[str], existing: Sequence[str]) -> None:
+    """Refuse parameters that the counter or variant does not take."""
+    if unknown := [name for name in params if name not in existing]:
+        meant = did_you_mean(unknown[0], existing)
+        names = ", ".join(existing) or "none"
+        raise Refusal(f"{unknown[0]!r} is not a parameter of {taker};{meant} parameters: {names}")
+
+
+def with_params(card: Card, key: str, params: Mapping[str, Any]) -> Card:
+    """The card with the given parameters; refuses other types than the defaults', but an int will
+    do for a float.
+    """
+    for name, value in params.items():
+        default = card.params.get(name)
+        types = type(default), type(value)
+        if default is not None and types[0] is not types[1] and types != (float, int):
+            what = f"{key}.{name}={value!r} is {types[1].__name__}"
+            raise Refusal(f"{what}; it takes {types[0].__name__}, by default {default!r}")
+    return structs.replace(card, params={**card.params, **params})
+
+
+def counter_for(config: Config, variant: VariantCard) -> CounterCard:
+    """The counter chosen with counting=NAME or by counting._target_; else the one that the variant
+    names, or the default one.
+    """
+    chosen = config.counting
+    params = dict(chosen.params)
+    memory = chosen.memory or params.get("memory")
+    if memory is not None:
+        params["memory"] = parse_bytes(memory, "counting.memory")
+        at_least("counting.memory", params["memory"], SMALLEST_TABLE_BYTES)
+
+    name = variant.counting or registry.default_counter().name
+    if chosen.target is not None:
+        name = chosen.name
+    card = registry.counters().get(name)
+    if chosen.target is not None and (card is None or card.target != chosen.target):
+        check_target(chosen.target)
+        return CounterCard(chosen.target, chosen.target, params=params)
+    if card is None:
+        raise Refusal(unknown_text("counting", name, registry.counters()))
+
+    check_parameters(f"counting={name}", params, [*card.params])
+    return with_params(card, "counting.params", params)
 
 
 def threads_of(threads: Any) -> int:
