@@ -26,6 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.common import registry
 from harness.common.cards import Experiment, Sweep, fitted
 from harness.common.errors import Refusal
+from harness.common.units import one_line
 from harness.common.values import parse_number, split_list
 from harness.runs.overrides import (
     GROUPS,
@@ -86,9 +87,10 @@ def compose(arguments: Sequence[str]) -> list[Config]:
         advice = "put quotes round the value, inside those of the shell"
         raise Refusal(f"{error.override!r} cannot be read; {advice}; {HELP}") from error
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
-        # the cause says more; lines below the first help nobody here
-        causes = [str(cause).strip() for cause in (error, error.__cause__) if cause is not None]
-        what = ": ".join(cause.partition("\n")[0].strip(" .:") for cause in causes)
+        what = one_line(str(error))
+        if error.__cause__ is not None:  # which says more; lines below the first help nobody here
+            causes = map(str, (error, error.__cause__))
+            what = ": ".join(cause.strip().partition("\n")[0].strip(" .:") for cause in causes)
         raise Refusal(f"{what}; {HELP}") from error
     if not composed:
         raise Refusal(f"nothing to measure: no name matches; {HELP}")

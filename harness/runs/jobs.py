@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -134,10 +134,9 @@ def train_lines(trained: Trained) -> Lines:
     """
     cell, answer, identity = trained.cell, trained.answer, trained.identity
     answers = [answer] if cell_reads_corpus(cell, answer) else [answer, trained.counted.answer]
-    phases = phase_seconds(answers[-1], COUNTING_PHASES) | phase_seconds(answer, TRAINING_PHASES)
     is_whole = trained.merges is not None and answer.status == "ok"
     measurement = structs.replace(
-        measurement_of(answers, phases, trained.block, trained.started, cell.reading),
+        measurement_of(answers, trained.block, trained.started, cell.reading),
         merges_sha256=trained.merges_sha256,
         merges=len(trained.merges or ()) if is_whole else None,
     )
@@ -186,8 +185,7 @@ def trained_cell(trained: Trained) -> Cell:
 
 def count_lines(cell: CountCell, counted: Counted, block: Block, started: str) -> Lines:
     """What is recorded of a word counter in one block."""
-    phases = phase_seconds(counted.answer, COUNTING_PHASES)
-    measurement = measurement_of([counted.answer], phases, block, started, cell.reading)
+    measurement = measurement_of([counted.answer], block, started, cell.reading)
     return Lines(counted_cell(cell, counted), measurement)
 
 
@@ -229,13 +227,11 @@ def counted_cell(cell: CountCell, counted: Counted) -> Cell:
 
 
 def measurement_of(
-    answers: Sequence[Answer],
-    phases: Mapping[str, float],
-    block: Block,
-    started: str,
-    reading: Reading,
+    answers: Sequence[Answer], block: Block, started: str, reading: Reading
 ) -> Measurement:
-    """What was seen of a process: the first answer; the times are the sums of all."""
+    """What was seen of a process: the first answer; the times are the sums of all, those of
+    counting are the last one's.
+    """
     answer = answers[0]
     figures: dict[str, Any] = {name: getattr(answer, name) for name in SHARED}
     for name in SUMS:
@@ -244,10 +240,12 @@ def measurement_of(
         if each.cpu_wait_unknown is not None:
             figures.update(cpu_wait_unknown=each.cpu_wait_unknown, cpu_wait_seconds=None)
 
-    seconds = dict(phases)
+    seconds = {}
+    for phases, each in ((COUNTING_PHASES, answers[-1]), (TRAINING_PHASES, answer)):
+        seconds |= {name: took for name, took in each.seconds.items() if name in phases}
     if answer.total is not None:
         total = sum_of(answers, "total") or 0.0
-        seconds["other"] = total - sum(phases.values())
+        seconds["other"] = total - sum(seconds.values())
         if answer.status == "ok":
             seconds["total"] = total
 
@@ -260,11 +258,6 @@ def measurement_of(
         stderr_tail=without_paths(answer.stderr_tail, reading),
     )
     return Measurement(**UNNAMED, **figures)
-
-
-def phase_seconds(answer: Answer, names: Sequence[str]) -> dict[str, float]:
-    """The seconds of an answer in the phases of these names."""
-    return {name: seconds for name, seconds in answer.seconds.items() if name in names}
 
 
 def sum_of(answers: Sequence[Answer], name: str) -> float | None:

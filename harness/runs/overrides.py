@@ -4,6 +4,7 @@ answers an unknown name with those that exist.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -103,6 +104,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "limits": LimitsConfig,
     "first_stage": FirstStageConfig,
 }
+PLAIN_SETTINGS = [f"{key}=VALUE" for key in PLAIN_KEYS]
 KEYS = PLAIN_KEYS.copy()
 """Every key that an override may have, but for those in NESTED; cards keep their names."""
 for section, kind in SECTIONS.items():
@@ -112,28 +114,29 @@ for section, kind in SECTIONS.items():
 
 def check_override(argument: str, sweep: bool) -> None:
     """Refuse an override whose key or card does not exist, with what may have been meant."""
-    check_form(argument)
-    key, _, value = argument.partition("=")
+    key, equals, value = argument.partition("=")
+    if argument.startswith("-"):
+        meant = did_you_mean(key.lstrip("-").replace("-", "_"), PLAIN_SETTINGS)
+        raise Refusal(f"unknown option {argument};{meant} {HELP}")
+    if argument.startswith(("~", "hydra.", "hydra/", "hydra=")):
+        raise Refusal(f"{argument}: Hydra only composes here; set another value or leave it out")
+    if not equals:
+        raise Refusal(f"{argument!r} is not of the form NAME=VALUE; {guess(argument) or HELP}")
+
     if key in GROUPS:
         check_card(key, value, sweep)
     elif key not in KEYS and not key.startswith(tuple(f"{name}." for name in NESTED)):
         if f"data.{key}" in KEYS:
             raise Refusal(f"unknown override {key!r}; did you mean data.{key}?")
         raise Refusal(unknown_text("override", key, KEYS))
-    else:
-        check_value(key, value)
-
-
-def check_form(argument: str) -> None:
-    """Refuse what is not NAME=VALUE."""
-    if argument.startswith("-"):
-        name = argument.lstrip("-").replace("-", "_").partition("=")[0]
-        meant = did_you_mean(name, [f"{key}=VALUE" for key in PLAIN_KEYS])
-        raise Refusal(f"unknown option {argument};{meant} {HELP}")
-    if argument.startswith(("~", "hydra.", "hydra/", "hydra=")):
-        raise Refusal(f"{argument}: Hydra only composes here; set another value or leave it out")
-    if "=" not in argument:
-        raise Refusal(f"{argument!r} is not of the form NAME=VALUE; {guess(argument) or HELP}")
+    elif argument in ("variants=", "variants=[]"):
+        raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
+    elif argument == "special_tokens=null":
+        advice = "set 'special_tokens=[]' for no special tokens"
+        raise Refusal(f"{argument} is not a list; {advice}")
+    elif key == "special_tokens" and "," in value and not value.startswith("["):
+        one = f"special_tokens=['{value}']"
+        raise Refusal(f'set "special_tokens=[{value}]" for several tokens, or "{one}" for one')
 
 
 def check_card(group: str, value: str, sweep: bool) -> None:
@@ -141,31 +144,17 @@ def check_card(group: str, value: str, sweep: bool) -> None:
     if value.startswith("[") or (group == "variant" and "," in value and not sweep):
         several = "variants=A,B" if group == "variant" else f"-m {group}=A,B"
         raise Refusal(f"{group} is one name; for several use {several}")
+    is_file = Path(value).is_file()
+    if re.search(r"[(\[{}'\"]", value) and not is_file:
+        return
 
     existing = registry.names(group)
-    is_file = Path(value).is_file()
-    names = [value] if is_file else list(map(str.strip, value.split(",")))
-    is_glob = not is_file and re.search(r"[(\[{}'\"]", value) is not None
-    for name in () if is_glob else names:
-        if name in existing:
-            continue
-        if group == "data" and looks_like_a_file(name):
+    for name in [value] if is_file else map(str.strip, value.split(",")):
+        if name not in existing and group == "data" and looks_like_a_file(name):
             setting = shlex.quote(f"data.path={name}")
             raise Refusal(f"unknown data set {name!r}; for a file set {setting}")
-        raise Refusal(unknown_text(group, name, existing))
-
-
-def check_value(key: str, value: str) -> None:
-    """Refuse no variant, and what is not a list of special tokens."""
-    argument = f"{key}={value}"
-    if argument in ("variants=", "variants=[]"):
-        raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
-    if argument == "special_tokens=null":
-        advice = "set 'special_tokens=[]' for no special tokens"
-        raise Refusal(f"{argument} is not a list; {advice}")
-    if key == "special_tokens" and "," in value and not value.startswith("["):
-        one = f"special_tokens=['{value}']"
-        raise Refusal(f'set "special_tokens=[{value}]" for several tokens, or "{one}" for one')
+        if name not in existing:
+            raise Refusal(unknown_text(group, name, existing))
 
 
 def looks_like_a_file(name: str) -> bool:
@@ -189,7 +178,7 @@ def guess(argument: str) -> str:
         return f"did you mean variants={target}?"
     if looks_like_a_file(argument):
         return f"did you mean {shlex.quote(f'data.path={argument}')}?"
-    return did_you_mean(argument, [*(f"{key}=VALUE" for key in PLAIN_KEYS), "--help"]).strip()
+    return did_you_mean(argument, [*PLAIN_SETTINGS, "--help"]).strip()
 
 
 # Keyword arguments of Python
@@ -223,7 +212,7 @@ def override_value(key: str, value: Any, *, in_list: bool = False) -> str:
     if isinstance(value, list | tuple):
         return f"[{','.join(override_value(key, item, in_list=True) for item in value)}]"
     if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
+        return json.dumps(value)
     text, literal = str(value), key in (*LITERAL, "special_tokens")
     if UNQUOTED.fullmatch(text) or (literal and not in_list):
         return text

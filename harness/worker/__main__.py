@@ -123,14 +123,9 @@ class MeasuredProcess:
                 "reason": "an allocation failed under the memory limit",
             }
         except (InvalidText, LeftOut) as error:
-            return {**failed(error, ""), "reason": str(error), "offset": error.offset}
-        except (OSError, ValueError) as error:
-            origin = where_raised(error)
-            if not origin or is_raised_here(error):
-                return failed(error, "")
-            return failed(error, f"{type(error).__name__}: ", origin)
+            return {**failed(error), "reason": str(error), "offset": error.offset}
         except BaseException as error:  # whatever a trainer raises, SystemExit too, is a result
-            return failed(error, f"{type(error).__name__}: ", where_raised(error))
+            return failed(error)
 
     def write(self, answer: dict[str, Any]) -> None:
         """Write the merges, then the answer; of two threads only the first does."""
@@ -204,25 +199,23 @@ def forget_garbage() -> None:
     gc.collect()
 
 
-def is_raised_here(error: BaseException) -> bool:
-    """Return whether the innermost code of the target is this project's, whose sentences suffice."""
-    return own_frames(error)[-1].filename.startswith(ALGORITHMS)
-
-
-def failed(error: BaseException, prefix: str, origin: str = "") -> dict[str, Any]:
-    """Return the answer for an exception; its traceback goes to standard error, whatever sys.stderr
-    is now.
+def failed(error: BaseException) -> dict[str, Any]:
+    """Return the answer for an exception, with its kind and place unless it is a sentence of this
+    project's; its traceback goes to standard error, whatever sys.stderr is now.
     """
     with contextlib.suppress(OSError):  # standard error may be closed
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         os.write(2, text.encode(errors="replace"))
-    message = str(error)
+    kind, message, frames = type(error).__name__, str(error), own_frames(error)
+    is_ours = not frames or frames[-1].filename.startswith(ALGORITHMS)
+    if isinstance(error, (OSError, ValueError)) and is_ours:
+        return {"status": "error", "reason": shortened(message or kind)}
+
+    reason = shortened(f"{kind}: {message}") if message else kind
+    reason += where_raised(error)
     if isinstance(error, ModuleNotFoundError):
-        origin += "; install its package, such as with python -m pip install -e FOLDER"
-    return {
-        "status": "error",
-        "reason": (shortened(prefix + message) if message else type(error).__name__) + origin,
-    }
+        reason += "; install its package, such as with python -m pip install -e FOLDER"
+    return {"status": "error", "reason": reason}
 
 
 if __name__ == "__main__":
