@@ -122,6 +122,8 @@ def measure_once(
 
         if job.corpus is not None:
             sandbox.give_tables()
+            path = str(Path(job.corpus.path).absolute())  # the process works in another folder
+            job = replace(job, corpus=replace(job.corpus, path=path))
         setup = Setup(
             job.target,
             import_from() if import_folders is None else list(import_folders),
@@ -141,20 +143,12 @@ def measure_once(
                 return Answer("error", f"cannot start {interpreter}")
             inherited = 0 if job.extending is None else Path(job.extending.merges).stat().st_size
             account = ProcessAccount(process, inherited)
-            supervision = Supervision(process, account, absolute(job), limits, sandbox.job)
+            supervision = Supervision(process, account, job, limits, sandbox.job)
             supervision.attend(on_progress)
         answer = supervision.answer(timed=not under and job.profile is None)
         hand_over(answer, sandbox.job, output)
         answer.stderr_tail = process.tail()
     return answer
-
-
-def absolute(job: Job) -> Job:
-    """Return a job whose text its process, which works in another folder, finds."""
-    if job.corpus is None:
-        return job
-    path = os.path.abspath(job.corpus.path)  # noqa: PTH100
-    return replace(job, corpus=replace(job.corpus, path=path))
 
 
 def worker_environment(sandbox: Sandbox, import_folders: Sequence[str] | None) -> dict[str, str]:
@@ -306,7 +300,8 @@ class Supervision:
             return Outcome("error", "it stopped early, though no limit was reached")
         if status == "ok" and self.process.is_guard_gone:
             return Outcome("rejected", "its guard ended before it, so its time is not known")
-        if status == "ok" and self.are_results_replaced(answer):
+        found = answer.sha256 and answer.sha256.encode()
+        if status == "ok" and found and self.digest not in (None, found):
             what = "words" if answer.merges_done is None else "merges"
             reason = f"its {what} are not those that it had when its call returned"
             return Outcome("rejected", reason)
@@ -316,12 +311,6 @@ class Supervision:
             if contradicted is not None:
                 return Outcome("rejected", contradicted)
         return over or Outcome(status, answer.reason)
-
-    def are_results_replaced(self, answer: Answer) -> bool:
-        """Return whether the merges or words have another digest than when the call returned."""
-        if answer.sha256 is None or self.digest is None:
-            return False
-        return answer.sha256.encode() != self.digest
 
 
 def hand_over(answer: Answer, folder: Path, output: Path) -> None:

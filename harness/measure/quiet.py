@@ -102,11 +102,8 @@ def touch_memory(job: Job) -> None:
     room = int(SHARE_OF_ROOM * available_memory())  # other processes keep enough memory
     path, size = Path(job.words if job.corpus is None else job.corpus.path), 0
     with contextlib.suppress(OSError):
-        size = (
-            sum(file.stat().st_size for file in path.iterdir())
-            if path.is_dir()
-            else path.stat().st_size
-        )
+        files = path.iterdir() if path.is_dir() else [path]
+        size = sum(file.stat().st_size for file in files)
     touch(min(LEAST_TOUCHED + TOUCHED_FOR_A_BYTE * size, MOST_TOUCHED, room))
 
 

@@ -124,7 +124,7 @@ def enumerated(overrides: list[str], sweep: bool) -> list[list[str]]:
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
     parsed = parser.parse_overrides(overrides)
     for override in tuple(parsed):
-        name = None if override.is_sweep_override() else override.value()
+        name = "" if override.is_sweep_override() else str(override.value())
         if override.key_or_group == "experiment" and name in registry.names("experiment"):
             swept = fitted(registry.card("experiment", name), Experiment, "", HELP).hydra
             if isinstance(swept, Sweep):  # an experiment may itself be a sweep

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import regex
@@ -21,7 +21,15 @@ from harness.common.cards import PatternCard
 from harness.common.errors import Refusal
 from harness.common.files import files_at
 from harness.common.printing import print_stdout, terminal_text
-from harness.common.registry import EXTENDS, EXTERNAL, GIVEN, PROGRAM, CounterCard, VariantCard
+from harness.common.registry import (
+    EXTENDS,
+    EXTERNAL,
+    GIVEN,
+    PROGRAM,
+    Card,
+    CounterCard,
+    VariantCard,
+)
 from harness.common.units import counted_text, did_you_mean
 from harness.common.values import (
     at_least,
@@ -63,7 +71,6 @@ WHOLE_COMMAND = (
 SHARE_OF_FREE_MEMORY = 0.8
 # A smaller table would be spilled into more files than a process may have open.
 SMALLEST_TABLE_BYTES = 16_000_000
-Card = TypeVar("Card", bound=CounterCard)
 
 
 def make_plan(configs: Sequence[Config], overrides: Sequence[str]) -> Plan:

@@ -4,14 +4,20 @@ runs.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
+from harness.common import registry
+from harness.common.cards import PatternCard
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import copy_tree, remove_tree, temporary_folder
 from harness.common.printing import print_stderr
 from harness.common.units import count_text, counted_text
+from harness.common.values import one_of
 from harness.proof import BY_DESIGN, PROVED
 from harness.runs.cells import Plan
 from harness.runs.compose import Config, compose, dated
@@ -86,13 +92,12 @@ def exit_code(records: Sequence[Record]) -> int:
 
     trained, unproved = trained_records(records), False
     statuses = {record.status for record in trained}
-    lists: dict[tuple[int, str | None], set[str | None]] = {}
+    lists = defaultdict[Any, set[str | None]](set)
     for record in trained:
-        kind = None if record.identity is None else record.identity.kind
+        kind = record.identity and record.identity.kind
         if record.status == "ok" and kind != BY_DESIGN:
-            unproved = unproved or kind not in PROVED
-            task = record.cell.task, record.cell.tie_break
-            lists.setdefault(task, set()).add(record.measurement.merges_sha256)
+            unproved |= kind not in PROVED
+            lists[record.cell.task, record.cell.tie_break].add(record.measurement.merges_sha256)
     if unproved and any(len(digests) > 1 for digests in lists.values()):
         return MISMATCH
 
@@ -157,7 +162,7 @@ def run_stages(
         records.extend(measured)
         notes.extend(lines)
 
-    first = make_plan(compose(first_arguments(arguments, config, saved)), arguments)
+    first = make_plan([first_of(config, saved)], arguments)
     try:
         code = run_plan(first, folder / "1", hold)
         if code != OK:
@@ -165,8 +170,8 @@ def run_stages(
             return code
         # of several variants, whose tokenizers are equal, the first
         extended = min(saved.rglob("merges.txt")).parent
-        second = compose([*arguments, f"extend={extended}", "first_stage.pattern=null"])
-        code = run_plan(make_plan(second, arguments), folder / "2", hold)
+        second = structs.replace(config, extend=str(extended))
+        code = run_plan(make_plan([second], arguments), folder / "2", hold)
     finally:
         if records:
             show(records, notes)
@@ -176,12 +181,18 @@ def run_stages(
     return code
 
 
-def first_arguments(arguments: Sequence[str], config: Config, saved: Path) -> list[str]:
-    """The command line of the first stage: by default half as large as the whole."""
+def first_of(config: Config, saved: Path) -> Config:
+    """The configuration of the first stage: by default half as large as the whole."""
     stage = config.first_stage
+    one_of("first_stage.pattern", str(stage.pattern), registry.names("pattern"))
     smallest = 256 + len(card_default(config, "special_tokens"))
-    size = stage.vocab_size or max(card_default(config, "vocab_size") // 2, smallest)
-    shared = [one for one in arguments if not one.lstrip("+").startswith("pattern")]
-    own = [f"pattern={stage.pattern}", f"vocab_size={size}", f"save={saved}", "overwrite=true"]
-    own += ["certificate=null", "inherited=kept", "veto=none", "first_stage.pattern=null"]
-    return [*shared, *own]
+    return structs.replace(
+        config,
+        pattern=PatternCard(**registry.card("pattern", str(stage.pattern))),
+        vocab_size=stage.vocab_size or max(card_default(config, "vocab_size") // 2, smallest),
+        save=str(saved),
+        overwrite=True,
+        certificate=None,
+        inherited="kept",
+        veto="none",
+    )

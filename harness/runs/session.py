@@ -72,14 +72,24 @@ def outputs_of(plan: Plan) -> Outputs:
 
 
 def places(cells: Sequence[TrainCell], name: str | None, suffix: str = "") -> dict[str, Path]:
-    """Where something of each cell goes, by the cell's key: to the path of this name, or if there
-    are several below it; nowhere without a name.
+    """Where something of each cell goes, by the cell's key: to the path of this name; of several
+    cells below it, to one named after the variant, with the corpus, the size and the cell's key if
+    names are equal; nowhere without a name.
     """
     if name is None:
         return {}
     if len(cells) == 1:
         return {cells[0].key: Path(name)}
-    return {key: Path(name, f"{own}{suffix}") for key, own in folder_names(cells).items()}
+
+    found: dict[str, Path] = {}
+    for number in (1, 3, 4):
+        for cell in cells:
+            facts = (cell.variant.name, cell.reading.file.name, str(cell.vocab_size), cell.key[:8])
+            own = folder_name("-".join(facts[:number]))
+            found[cell.key] = Path(name, f"{own}{suffix}")
+        if len({*found.values()}) == len(found):
+            break
+    return found
 
 
 def check_free_outputs(outputs: Outputs, overwrite: bool) -> None:
@@ -90,21 +100,6 @@ def check_free_outputs(outputs: Outputs, overwrite: bool) -> None:
         check_place(folder, overwrite=overwrite)
     for path in outputs.certificates.values():
         check_writable(path, overwrite=overwrite, instead="choose another file")
-
-
-def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
-    """A folder's name for each cell: the variant, with the corpus, the size and the cell's key if
-    names are equal.
-    """
-    facts = [
-        (cell.variant.name, cell.reading.file.name, str(cell.vocab_size), cell.key[:8])
-        for cell in cells
-    ]
-    for number in (1, 3, 4):
-        names = [folder_name("-".join(fact[:number])) for fact in facts]
-        if len(set(names)) == len(names):
-            break
-    return {cell.key: name for cell, name in zip(cells, names, strict=True)}
 
 
 def folder_name(text: str) -> str:

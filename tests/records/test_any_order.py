@@ -1,8 +1,7 @@
-"""A file of records through appends, kills, resumes, merges and exports, in any order."""
+"""A file of records through appends, kills, resumes and merges, in any order."""
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from measured import measured
 
-from harness import table
 from harness.common.errors import OK
 from harness.records import __main__ as records
 from harness.records.file import Record, RunLog, read_records
@@ -95,14 +93,6 @@ class RecordsMachine(RuleBasedStateMachine):
         for _ in range(2):  # the second time it adds nothing
             assert records.merge_files([self.path], other) == OK
             assert names(read_records([other])) == sorted(self.appended, key=str)
-
-    @precondition(lambda self: self.appended)
-    @rule()
-    def show(self) -> None:
-        output = self.path.with_name("all.json")
-        records.export([self.path], output)
-        assert len(json.loads(output.read_text())) == len(self.appended)
-        assert table.main([str(self.path)]) == OK
 
     @invariant()
     def read(self) -> None:

@@ -10,31 +10,22 @@ import pytest
 from harness.__main__ import main
 from harness.records.file import read_records
 
-RUN = ("data.path=text.txt", "vocab_size=300")
-pytestmark = pytest.mark.usefixtures("measured_once")
-
-
-@pytest.fixture(autouse=True)
-def folder(here: Path) -> None:
-    (here / "text.txt").write_text(Path(__file__).read_text())
-
-
-def profiles(output: str) -> dict[str, Path]:
-    """The first file of each profile that a command has named, by its variant."""
-    named = re.findall(r"^profile of (\S+) on text.txt: ([^,\n]*)", output, re.MULTILINE)
-    return {variant: Path(name) for variant, name in named}
-
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("measured_once")
 def test_cprofile_leaves_a_table_of_the_functions_of_each_trainer(
-    capsys: pytest.CaptureFixture[str],
+    book: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("mine.py").write_text("from variants.heap import train\nother = train\n")
-    assert main(["variants=naive,mine:train,mine:other", "profile=cprofile", "repeat=2", *RUN]) == 0
-    tables = profiles(capsys.readouterr().out)
+    (here / "mine.py").write_text("from variants.heap import train\nother = train\n")
+    variants = "variants=naive,mine:train,mine:other"
+    assert main([variants, book, "vocab_size=270", "profile=cprofile", "repeat=2"]) == 0
+    named = re.findall(r"^profile of (\S+) on \S+: ([^,\n]*)", capsys.readouterr().out, re.M)
+    tables = {variant: Path(name) for variant, name in named}
     assert len(set(tables.values())) == 3
-    assert re.search(r" \d+\.\d+ +naive\.py:\d+\(train\)$", tables["naive"].read_text(), re.M)
-    assert str(Path.cwd()) not in tables["naive"].read_text()
+
+    naive = tables["naive"].read_text()
+    assert re.search(r" \d+\.\d+ +naive\.py:\d+\(train\)$", naive, re.M)
+    assert str(here) not in naive
     assert tables["naive"].with_suffix(".prof").stat().st_size > 0
     assert "heapq" in tables["mine:train"].read_text()
     assert sum(record.trains for record in read_records(["results/local"])) == 6
