@@ -17,9 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.machinery import (
-    EXTENSION_SUFFIXES,
-)
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, NamedTuple
 

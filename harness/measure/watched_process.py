@@ -123,10 +123,8 @@ class WatchedProcess:
         if what == b"started":
             self.leader = int(figures[0])
         elif what == b"gone":
-            self.exit_code, self.used = (
-                os.waitstatus_to_exitcode(int(figures[0])),
-                Cpu(*map(float, figures[1:])),
-            )
+            self.exit_code = os.waitstatus_to_exitcode(int(figures[0]))
+            self.used = Cpu(*map(float, figures[1:]))
         else:
             self.is_guard_gone = True
             self.kill_members()

@@ -307,8 +307,8 @@ class RunLog(Joined):
         closing: list[Line] = []
         if closes is not None:
             number, warm_up = closes
-            shared: Any = {"run": self.run.run, "task": cell.task, "attempt": self.attempt}
-            closing.append(WholeBlock(block=number, warm_up=warm_up, **shared))
+            names: Any = {"run": self.run.run, "task": cell.task, "attempt": self.attempt}
+            closing.append(WholeBlock(block=number, warm_up=warm_up, **names))
 
         try:
             self.append(*self._named(cell, measurement, proof), *closing)

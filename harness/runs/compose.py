@@ -32,19 +32,13 @@ from harness.runs.overrides import (
     GROUPS,
     HELP,
     LITERAL,
-    HarnessConfig,
+    Config,
     check_override,
     quoted,
 )
 
 SWEEP = ("-m", "--multirun")
 CONFIG, VERSION = "config", "1.3"
-
-
-class Config(HarnessConfig, frozen=True, kw_only=True):
-    """One configuration as Hydra composed it, and the keys that the command line set."""
-
-    keys: list[str]
 
 
 def dated(arguments: Sequence[str]) -> list[str]:

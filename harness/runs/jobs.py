@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,7 +17,6 @@ from harness.proof import WRONG
 from harness.proof.diagnosis import words_fault
 from harness.records.schema import BY_ITSELF, Cell, Data, Measurement, Proof, StoredIdentity
 from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
-from harness.runs.overrides import redact_paths
 from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.job import COUNT, TRAIN, Job
@@ -275,3 +275,40 @@ def cell_reads_corpus(cell: TrainCell, answer: Answer) -> bool:
 def without_paths(text: str | None, reading: Reading) -> str | None:
     """The text with the corpus by its name, and other absolute paths by their last names."""
     return redact_paths(text.replace(str(reading.file.path), reading.file.name)) if text else text
+
+
+# Overrides as records keep them
+
+
+def redacted_override(override: str) -> str:
+    """An override as records keep it: of a path only the last name.
+
+    >>> redacted_override("data.path=/home/me/book.txt"), redacted_override("seeds=[a/b]")
+    ('data.path=book.txt', 'seeds=[a/b]')
+    """
+    key, equals, value = override.partition("=")
+    if key in ("pattern.regex", "special_tokens") or (
+        key in ("seeds", "protected") and value.startswith("[")
+    ):
+        return override  # tokens, not paths
+    return f"{key}{equals}{redact_paths(value, relative=True)}"
+
+
+PATH = re.compile(r"[^][{}(),'\"=\s]+")
+
+
+def redact_paths(text: str, *, relative: bool = False) -> str:
+    """The text with the last name alone of each absolute path, or of each path if `relative`; URLs
+    stay.
+
+    >>> redact_paths("cannot read /home/me/a.txt of https://example.org/a/b"), redact_paths("[../a,b c]", relative=True)
+    ('cannot read a.txt of https://example.org/a/b', '[a,b c]')
+    """
+
+    def last_name(match: re.Match[str]) -> str:
+        path = match[0]
+        if "://" in path or not (relative or re.match("/.*/", path)):
+            return path
+        return path.rstrip("/").rpartition("/")[2]
+
+    return PATH.sub(last_name, text)

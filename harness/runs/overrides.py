@@ -71,8 +71,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     concurrent: bool = False
 
 
-class HarnessConfig(Settings, frozen=True):
-    """Everything that `python -m harness` understands; conf/config.yaml has the defaults."""
+class Config(Settings, frozen=True):
+    """Everything that `python -m harness` understands, as Hydra composed it from the defaults of
+    conf/config.yaml, and the `keys` that the command line set.
+    """
+
+    keys: list[str]
 
     variant: OurVariantCard
     data: DataCard
@@ -98,13 +102,13 @@ class HarnessConfig(Settings, frozen=True):
     instances: int
 
 
-PLAIN_KEYS = [field.name for field in fields(HarnessConfig)]
+PLAIN_KEYS = [field.name for field in fields(Config) if field.name != "keys"]
 SECTIONS: dict[str, type[Struct]] = {
     **registry.KINDS,
     "limits": LimitsConfig,
     "first_stage": FirstStageConfig,
 }
-PLAIN_SETTINGS = [f"{key}=VALUE" for key in PLAIN_KEYS]
+ASSIGNMENTS = [f"{key}=VALUE" for key in PLAIN_KEYS]
 KEYS = PLAIN_KEYS.copy()
 """Every key that an override may have, but for those in NESTED; cards keep their names."""
 for section, kind in SECTIONS.items():
@@ -116,7 +120,7 @@ def check_override(argument: str, sweep: bool) -> None:
     """Refuse an override whose key or card does not exist, with what may have been meant."""
     key, equals, value = argument.partition("=")
     if argument.startswith("-"):
-        meant = did_you_mean(key.lstrip("-").replace("-", "_"), PLAIN_SETTINGS)
+        meant = did_you_mean(key.lstrip("-").replace("-", "_"), ASSIGNMENTS)
         raise Refusal(f"unknown option {argument};{meant} {HELP}")
     if argument.startswith(("~", "hydra.", "hydra/", "hydra=")):
         raise Refusal(f"{argument}: Hydra only composes here; set another value or leave it out")
@@ -178,7 +182,7 @@ def guess(argument: str) -> str:
         return f"did you mean variants={target}?"
     if looks_like_a_file(argument):
         return f"did you mean {shlex.quote(f'data.path={argument}')}?"
-    return did_you_mean(argument, [*PLAIN_SETTINGS, "--help"]).strip()
+    return did_you_mean(argument, [*ASSIGNMENTS, "--help"]).strip()
 
 
 # Keyword arguments of Python
@@ -233,40 +237,3 @@ def quoted(text: str) -> str:
     text = re.sub(r"(\\*)'", r"\1\1\\'", text)
     text = re.sub(r"(\\*)\Z", r"\1\1", text, count=1)
     return f"'{text}'"
-
-
-# Overrides as records keep them
-
-
-def redacted_override(override: str) -> str:
-    """An override as records keep it: of a path only the last name.
-
-    >>> redacted_override("data.path=/home/me/book.txt"), redacted_override("seeds=[a/b]")
-    ('data.path=book.txt', 'seeds=[a/b]')
-    """
-    key, equals, value = override.partition("=")
-    if key in ("pattern.regex", "special_tokens") or (
-        key in ("seeds", "protected") and value.startswith("[")
-    ):
-        return override  # tokens, not paths
-    return f"{key}{equals}{redact_paths(value, relative=True)}"
-
-
-PATH = re.compile(r"[^][{}(),'\"=\s]+")
-
-
-def redact_paths(text: str, *, relative: bool = False) -> str:
-    """The text with the last name alone of each absolute path, or of each path if `relative`; URLs
-    stay.
-
-    >>> redact_paths("cannot read /home/me/a.txt of https://example.org/a/b"), redact_paths("[../a,b c]", relative=True)
-    ('cannot read a.txt of https://example.org/a/b', '[a,b c]')
-    """
-
-    def last_name(match: re.Match[str]) -> str:
-        path = match[0]
-        if "://" in path or not (relative or re.match("/.*/", path)):
-            return path
-        return path.rstrip("/").rpartition("/")[2]
-
-    return PATH.sub(last_name, text)

@@ -57,8 +57,8 @@ from harness.runs.cells import (
     with_distinct_names,
     without_idle_threads,
 )
-from harness.runs.compose import Config, compose, dated
-from harness.runs.overrides import LimitsConfig, Settings
+from harness.runs.compose import compose, dated
+from harness.runs.overrides import Config, LimitsConfig, Settings
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 

@@ -38,7 +38,7 @@ from harness.records.file import Joined, Record, RunLog
 from harness.records.lines import RecordFile, unwritable
 from harness.records.schema import End, Line, Run
 from harness.runs.cells import Block, Plan, Side, TrainCell, blocks_of
-from harness.runs.overrides import redacted_override
+from harness.runs.jobs import redacted_override
 from harness.worker.exchange import file_state
 
 TIMEOUT = "timeout"  # the status of cells that were stopped at limits.wall
@@ -239,7 +239,7 @@ class ImportedFiles:
             check_side(imported, side)
 
         before = len(self.states)
-        programs = {path: file_state(path) or [] for path in programs_in(params)}
+        programs = {path: import_state(path) for path in programs_in(params)}
         found = set()
         for path, whole_state in {**imported, **programs}.items():
             now, state = import_state(path), whole_state[:WITHOUT_LINKS]

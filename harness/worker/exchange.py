@@ -86,7 +86,9 @@ def facts(word_counts: WordCounts) -> dict[str, Any]:
 def read_words(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
     """Map the columns of a folder. Raises BrokenWords if they are not whole."""
     try:
-        manifest, word_counts = manifest_of(folder), mapped(folder)
+        manifest, word_counts = json.loads((folder / MANIFEST).read_text()), mapped(folder)
+        if manifest["format"] != FORMAT:
+            raise ValueError(f"its format is {manifest['format']}, not {FORMAT}")
         if (len(word_counts), len(word_counts.data)) != (
             manifest["words"],
             word_counts.offsets[-1],
@@ -115,13 +117,6 @@ def file_state(path: str | Path) -> list[int] | None:
         times = [status.st_mtime_ns, status.st_ctime_ns]
         return [status.st_dev, status.st_ino, status.st_size, *times]
     return None
-
-
-def manifest_of(folder: Path) -> dict[str, Any]:
-    manifest = json.loads((folder / MANIFEST).read_text())
-    if manifest["format"] != FORMAT:
-        raise ValueError(f"its format is {manifest['format']}, not {FORMAT}")
-    return manifest  # type: ignore[no-any-return]
 
 
 def map_column(path: Path, format: str) -> memoryview:

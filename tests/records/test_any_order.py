@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from exploring import examples
 from hypothesis import strategies as st
@@ -13,22 +14,14 @@ from measured import measured
 
 from harness.common.errors import OK
 from harness.records import __main__ as records
-from harness.records.file import Record, RunLog, read_records
+from harness.records.file import RunLog, read_records
 from harness.records.lines import FILE_NAME, RecordFile
 from harness.runs.resume import unfinished
 
 PLAN = "plan"
 VARIANTS = st.sampled_from(["naive", "heap", "flat"])
-
-
-def names(found: Sequence[Record]) -> list[tuple[str, str | None, int, int]]:
-    """What tells the measurements of this test apart, in any order."""
-    keys = []
-    for record in found:
-        measurement = record.measurement
-        key = (record.run.run, record.cell.variant, measurement.block, measurement.attempt)
-        keys.append(key)
-    return sorted(keys, key=str)
+NAME = operator.itemgetter("run_id", "variant", "block", "attempt")
+"""What tells the measurements of this test apart."""
 
 
 class RecordsMachine(RuleBasedStateMachine):
@@ -39,7 +32,7 @@ class RecordsMachine(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name, FILE_NAME)
         self.store = RecordFile(self.path.parent)
-        self.appended: list[tuple[str, str | None, int, int]] = []
+        self.appended: list[tuple[Any, ...]] = []
         self.runs: list[str] = []
         self.log: RunLog | None = None
 
@@ -92,11 +85,14 @@ class RecordsMachine(RuleBasedStateMachine):
         other = self.path.with_name("merged.jsonl")
         for _ in range(2):  # the second time it adds nothing
             assert records.merge_files([self.path], other) == OK
-            assert names(read_records([other])) == sorted(self.appended, key=str)
+            assert self.is_read_from(other)
 
     @invariant()
     def read(self) -> None:
-        assert names(read_records([self.path])) == sorted(self.appended, key=str)
+        assert self.is_read_from(self.path)
+
+    def is_read_from(self, path: Path) -> bool:
+        return sorted(map(NAME, read_records([path]))) == sorted(self.appended)
 
 
 TestRecordsMachine = RecordsMachine.TestCase

@@ -103,8 +103,8 @@ def test_a_record_names_no_place_host_or_variable_of_this_machine(
     assert "missing.bin" in reasons
     assert "in raises" in reasons
     secret, host = "an-environment-variable", os.uname().nodename
-    for private in (str(CHECKOUT), str(tmp_path.parent), sys.prefix, host, secret):
-        assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", text)
+    for private in (CHECKOUT, tmp_path.parent, sys.prefix, Path.home(), host, secret):
+        assert not re.search(rf"(?<!\w){re.escape(str(private))}(?!\w)", text)
     assert not re.search(r"(?<![\w.~>/])/(?:[\w.-]+/)+", reasons)
 
     url = "see https://example.org/a/b and and/or 1/2/3"

@@ -24,11 +24,11 @@ from harness.common.errors import USAGE, Refusal
 from harness.measure.process import WorkerLimits
 from harness.runs import plan
 from harness.runs.compose import compose
+from harness.runs.jobs import redacted_override
 from harness.runs.overrides import (
     LimitsConfig,
     overrides_of,
     quoted,
-    redacted_override,
 )
 from harness.runs.plan import planned
 
