@@ -146,8 +146,8 @@ def train_lines(trained: Trained) -> Lines:
         stored = StoredIdentity(**asdict(identity))
         digest, tokens = trained.merges_sha256, trained.tokens
         proof = Proof(**UNNAMED, merges_sha256=digest, identity=stored, tokens=tokens)
-    if identity is not None and identity.kind == WRONG:
-        measurement = structs.replace(measurement, status="mismatch", reason=identity.reason)
+        if identity.kind == WRONG:
+            measurement = structs.replace(measurement, status="mismatch", reason=identity.reason)
     return Lines(trained_cell(trained), measurement, proof)
 
 

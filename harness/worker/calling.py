@@ -71,24 +71,20 @@ def arguments_for(
     >>> arguments_for(parameters_of(min), [{}, 5], Meter(), offered, {"key": 3})[1]
     {'min_count': 1, 'key': 3}
     """
-    if parameters is None:
-        return [*leading, meter], {
-            **{name: offered[name] for name in offered if name != "threads"},
-            **params,
-        }
-
-    kinds = {parameter.kind for parameter in parameters.values()}
-    takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+    is_hidden = parameters is None
+    named = parameters or {}
+    kinds = {parameter.kind for parameter in named.values()}
+    takes_any = is_hidden or inspect.Parameter.VAR_KEYWORD in kinds
     keywords = {
-        name: offered[name]
-        for name in offered
-        if name in parameters or (takes_any and name != "threads")
+        name: value
+        for name, value in offered.items()
+        if name in named or (takes_any and name != "threads")
     }
     keywords.update(params)
 
-    if inspect.Parameter.VAR_POSITIONAL in kinds:
+    if is_hidden or inspect.Parameter.VAR_POSITIONAL in kinds:
         return [*leading, meter], keywords
-    if takes_any or "meter" in parameters:
+    if takes_any or "meter" in named:
         keywords["meter"] = meter
     return leading, keywords
 
