@@ -29,7 +29,6 @@ from harness.common.units import seconds_text
 from harness.measure.machine import Totals, interference, interference_between
 from harness.measure.watched_process import Cpu, Turns
 from harness.worker import ANSWER, exchange
-from harness.worker.exchange import unpacked
 from variants.contract import TieBreak
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
 
         if answer.merges_done is not None:
             content = plain_file(folder / "merges", LONGEST_MERGES_BYTES).read_bytes()
-            merges = len(unpacked(content, most_merges))
+            merges = len(exchange.unpacked(content, most_merges))
             if merges != answer.merges_done:
                 raise ValueError(f"{merges} merges, not {answer.merges_done}")
             answer.sha256 = hashlib.sha256(content).hexdigest()

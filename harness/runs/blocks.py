@@ -45,7 +45,6 @@ from harness.runs.resume import TIMEOUT, pending
 from harness.runs.session import Session, folder_name, now
 from harness.worker import exchange
 from harness.worker.calling import OWN
-from harness.worker.exchange import merges_sha256
 from variants.contract import TieBreak, WordCounts
 
 SPOILED = "changed or removed"
@@ -158,7 +157,7 @@ def run_trainer(trained: Trained, session: Session) -> None:
         answer.fail("rejected", wrong)
     elif merges is not None:
         trained.merges = merges
-        trained.merges_sha256 = merges_sha256(merges)
+        trained.merges_sha256 = exchange.merges_sha256(merges)
 
 
 def side_options(trained: Trained, session: Session) -> ProcessOptions:

@@ -39,7 +39,6 @@ from harness.common.values import (
     special_texts,
     unknown_text,
 )
-from harness.corpora import CorpusFile
 from harness.corpora.files import is_slice
 from harness.measure.machine import (
     WorkerLimits,
@@ -362,7 +361,7 @@ def worker_limits(limits: LimitsConfig) -> WorkerLimits:
     return WorkerLimits(wall, free or None)
 
 
-def corpus_files(config: Config, corpus: Corpus) -> list[CorpusFile]:
+def corpus_files(config: Config, corpus: Corpus) -> list[corpora.CorpusFile]:
     """The text or the table of words that a configuration names, or the instances drawn from it; an
     engine counts its table here.
     """
@@ -384,7 +383,7 @@ def corpus_files(config: Config, corpus: Corpus) -> list[CorpusFile]:
     return [file]
 
 
-def counted_by_an_engine(config: Config, reading: Corpus) -> CorpusFile:
+def counted_by_an_engine(config: Config, reading: Corpus) -> corpora.CorpusFile:
     """The table of a text's words, counted in parts where the text is, before anything is
     measured.
     """

@@ -237,8 +237,12 @@ class Session:
         """The words of a reading as they were counted; None if they have been changed or removed
         since.
         """
-        manifest = self.manifests.get(reading.key, {"seal": ""})
-        return exchange.sealed(self.words_folder(reading), manifest["seal"])
+        manifest = self.manifests.get(reading.key, {})
+        with contextlib.suppress(exchange.BrokenWords):
+            words = exchange.read_words(self.words_folder(reading))[0]
+            if exchange.seal(words) == manifest.get("seal"):
+                return words
+        return None
 
     def save(self, trained: Trained) -> None:
         """Write what the command wants of a trainer that succeeded."""

@@ -99,15 +99,6 @@ def read_words(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
         raise BrokenWords(f"{folder}: {error}") from error
 
 
-def sealed(folder: Path, expected: str) -> WordCounts | None:
-    """Return the words of a folder that have this seal; None if they were changed or removed."""
-    with contextlib.suppress(BrokenWords):
-        words = read_words(folder)[0]
-        if seal(words) == expected:
-            return words
-    return None
-
-
 def file_state(path: str | Path) -> list[int] | None:
     """Return what identifies a file and its content: device, inode, size and times; None without
     one.

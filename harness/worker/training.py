@@ -26,7 +26,6 @@ from harness.worker.calling import (
     vocabulary_and_merges,
     without_variadic,
 )
-from harness.worker.exchange import packed, unpacked
 from harness.worker.job import Job
 from variants import vetoes
 from variants.contract import GPT2_PATTERN, Merges, TieBreak, Unavailable
@@ -79,7 +78,7 @@ def train(call: MeasuredCall, trainer: Any) -> dict[str, Any]:
     vocab, merges = ({}, returned) if special_tokens is None else vocabulary_and_merges(returned)
     try:
         # before the clock is read, so nothing is left to be done after it
-        content = packed(merges)
+        content = exchange.packed(merges)
     except ValueError:
         expect_merges(merges)  # which says what is wrong
         raise
@@ -103,7 +102,7 @@ def merges_so_far(call: MeasuredCall) -> dict[str, Any]:
     followed = call.meter.followed
     merges = Merges(followed.ids[:]) if type(followed) is Merges else list(followed)
     expect_merges(merges)
-    return {"packed_merges": packed(merges), "merges_done": len(merges)}
+    return {"packed_merges": exchange.packed(merges), "merges_done": len(merges)}
 
 
 def profiled(trainer: Any, path: str) -> Callable[..., Any]:
@@ -127,7 +126,7 @@ def offered_options(job: Job) -> dict[str, Any]:
         offered["tie_break"] = TieBreak(job.tie_break)
 
     if job.extending is not None:
-        offered["inherited"] = unpacked(Path(job.extending.merges).read_bytes())
+        offered["inherited"] = exchange.unpacked(Path(job.extending.merges).read_bytes())
         offered["inheriting"] = job.extending.inheriting
         offered["veto"] = vetoes.named(job.extending.veto)
     return offered
