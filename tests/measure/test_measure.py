@@ -167,25 +167,18 @@ def test_links_pipes_and_holes_are_no_answer(
 @pytest.mark.parametrize(
     ("words", "reported", "message"),
     [
-        (WORDS, 5, None),
         (WORDS, 4, "other words than it reports"),
         (WordCounts.from_items([(b"a", 2**62), (b"b", 2**62)]), 2, "too large to be one"),
     ],
 )
 def test_words_that_a_counter_leaves_must_be_those_it_reports(
-    tmp_path: Path, words: WordCounts, reported: int, message: str | None
+    tmp_path: Path, words: WordCounts, reported: int, message: str
 ) -> None:
     text = answer_text().replace('"merges_done": 8', f'"words_done": {reported}')
     (tmp_path / "answer.json").write_text(text)
     exchange.write_columns(tmp_path / "words", words)
-    if message is None:
-        answer = read_answer(tmp_path, 8)
-        assert answer is not None
-        assert answer.words is not None
-        assert answer.words["pre_tokens"] == sum(words.counts)
-    else:
-        with pytest.raises(BrokenAnswer, match=message):
-            read_answer(tmp_path, 8)
+    with pytest.raises(BrokenAnswer, match=message):
+        read_answer(tmp_path, 8)
 
     (tmp_path / "words").rename(tmp_path / "elsewhere")
     (tmp_path / "words").symlink_to("elsewhere")
