@@ -6,8 +6,6 @@ What the command prints is in rows of fixtures/command_rows/records.toml.
 from __future__ import annotations
 
 import csv
-import gzip
-import hashlib
 import io
 import itertools
 import json
@@ -15,7 +13,6 @@ import os
 import random
 import re
 import resource
-import struct
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +21,6 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
-import regex
 from measured import append, measured, stored
 from msgspec import structs
 from rows import rows_beside
@@ -32,7 +28,6 @@ from workbench import (
     CHECKOUT,
     NAIVE,
     SUPPORT,
-    TEXT,
     cell_of,
     first_fast,
     reading_of,
@@ -45,11 +40,9 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.measure import machine
 from harness.records import __main__ as records
 from harness.records.file import Record, RunLog, read_records
-from harness.records.lines import FILE_NAME, PACKED, RecordFile
+from harness.records.lines import FILE_NAME, RecordFile
 from harness.records.schema import Data
 from harness.runs.jobs import without_paths
-from variants.contract import GPT2_PATTERN, WordCounts
-from variants.naive import train
 
 pytestmark = pytest.mark.xdist_group("records")  # the run that most look at is made once
 RUN = "2026-11-21T11:20:00+00:00"
@@ -112,16 +105,6 @@ def test_a_record_names_no_place_host_or_variable_of_this_machine(
     assert without_paths(places, reading_of(tmp_path)) == f"book.txt: gone; heap.py failed; {url}"
 
 
-def test_the_digest_of_the_merges_can_be_made_by_anyone(made: dict[str, Record]) -> None:
-    found = regex.findall(GPT2_PATTERN, TEXT)
-    words = WordCounts.from_items((word.encode(), 1) for word in found)
-    digest = hashlib.sha256()
-    for merge in train(words, 10):
-        for token in merge:
-            digest.update(struct.pack("<Q", len(token)) + token)
-    assert made["naive"]["merges_sha256"] == digest.hexdigest()
-
-
 def test_the_commit_of_a_project_that_we_are_only_installed_in_is_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,17 +140,10 @@ def test_records_are_read_back_in_order_and_what_they_share_is_stored_once(tmp_p
     assert read_records([store.path, store.path.parent]) == found
 
 
-def test_records_of_a_run_survive_the_file_also_packed(
-    made: dict[str, Record], tmp_path: Path
-) -> None:
+def test_records_of_a_run_survive_the_file(made: dict[str, Record], tmp_path: Path) -> None:
     given = list(made.values())
     assert {record.status for record in given} >= {"ok", "error", "killed", "skipped", "mismatch"}
-    path = stored(tmp_path / FILE_NAME, given)
-    assert read_records([path]) == given
-    packed = tmp_path / "packed" / PACKED
-    packed.parent.mkdir()
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_records([packed]) == read_records([packed.parent]) == given
+    assert read_records([stored(tmp_path / FILE_NAME, given)]) == given
 
 
 def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> None:
