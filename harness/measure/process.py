@@ -300,8 +300,8 @@ class Supervision:
             return Outcome("error", "it stopped early, though no limit was reached")
         if status == "ok" and self.process.is_guard_gone:
             return Outcome("rejected", "its guard ended before it, so its time is not known")
-        found = answer.sha256 and answer.sha256.encode()
-        if status == "ok" and found and self.digest not in (None, found):
+        digest = answer.sha256 and answer.sha256.encode()
+        if status == "ok" and digest and self.digest not in (None, digest):
             what = "words" if answer.merges_done is None else "merges"
             reason = f"its {what} are not those that it had when its call returned"
             return Outcome("rejected", reason)

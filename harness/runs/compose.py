@@ -53,14 +53,14 @@ def compose(arguments: Sequence[str]) -> list[Config]:
     Raises Refusal, with one sentence, for arguments that cannot be understood.
     """
     sweep = not {*SWEEP}.isdisjoint(arguments)
-    given = [meant(each.lstrip("+"), sweep) for each in arguments if each not in SWEEP]
-    keys = {argument.partition("=")[0] for argument in given}
-    for argument in given:
+    values = [expand(each.lstrip("+"), sweep) for each in arguments if each not in SWEEP]
+    keys = {argument.partition("=")[0] for argument in values}
+    for argument in values:
         # an experiment may itself be a sweep
         check_override(argument, sweep or "experiment" in keys)
     if "data.path" in keys and "data" not in keys:
-        given.insert(0, "data=file")
-    overrides = [prepared_value(argument, sweep) for argument in given]
+        values.insert(0, "data=file")
+    overrides = [prepared_value(argument, sweep) for argument in values]
     for override in overrides:
         # a value of the environment must not reach a record
         if re.search(r"(?<!\\)(\\\\)*\$\{", override):
@@ -138,7 +138,7 @@ def enumerated(overrides: list[str], sweep: bool) -> list[list[str]]:
     return list(map(list, itertools.product(*choices.values())))
 
 
-def meant(argument: str, sweep: bool) -> str:
+def expand(argument: str, sweep: bool) -> str:
     """The override; pattern=FILE.json is the expression that the pre-tokenizer of a tokenizer.json
     means, and `variant` with trainers of one's own, or with several in a sweep, is `variants`.
     """
