@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -100,15 +100,25 @@ def write_ids(
         start = file.tell()
         description.write(START)
 
-        digest, count, comma = hashlib.sha256(), 0, ""
-        pieces = encoded_pieces(encoder, documents, threads)
-        for ids, is_start in marked_pieces(pieces, separator.place, mark.data):
-            if is_start:
-                description.write(f"{comma}{count}")
-                comma = ", "
+        digest, count = hashlib.sha256(), 0
+
+        def write(ids: memoryview) -> None:
+            nonlocal count
             file.write(ids)
             digest.update(ids)
             count += len(ids)
+
+        place = separator.place
+        for number, pieces in enumerate(encoded_documents(encoder, documents, threads)):
+            if number and place == "between":
+                write(mark.data)
+            description.write(f", {count}" if number else f"{count}")
+            if place == "before":
+                write(mark.data)
+            for ids in pieces:
+                write(ids)
+            if place == "after":
+                write(mark.data)
 
         if output.suffix == BIN and not count:  # what cannot be mapped
             raise Refusal(
@@ -141,29 +151,10 @@ def mapped(path: Path, dtype: str) -> np.ndarray[Any, Any]:
         return np.lib.format.open_memmap(path, mode="r")
 
 
-def marked_pieces(
-    pieces: Iterable[tuple[memoryview, bool]], place: str, mark: memoryview
-) -> Iterator[tuple[memoryview, bool]]:
-    """The pieces with a mark after, before or between documents, and whether a document starts with
-    each.
-    """
-    is_first = is_start = True
-    for ids, is_last in pieces:
-        if is_start and place == "between" and not is_first:
-            yield mark, False
-        if is_start and place == "before":
-            yield mark, True
-            is_start = False
-        yield ids, is_start
-        if is_last and place == "after":
-            yield mark, False
-        is_first, is_start = False, is_last
-
-
-def encoded_pieces(
+def encoded_documents(
     encoder: Encoder, documents: Documents, threads: int
-) -> Iterator[tuple[memoryview, bool]]:
-    """The ids of documents in pieces, and whether a piece is the last of its document.
+) -> Iterator[Iterable[memoryview]]:
+    """The ids of each document, in pieces.
 
     Documents that come in one block, as rows do, are encoded together.
     """
@@ -174,21 +165,21 @@ def encoded_pieces(
             short.append(first)
             size += len(first)
         if second is not None or size >= threads * WINDOW:
-            yield from whole_documents(*encoder.encode_batch(short, threads))
+            yield from encoded_together(encoder, short, threads)
             short, size = [], 0
         if second is not None:
-            parts = chain([first, second], blocks)
-            yield from ((ids, False) for ids in encoder.streamed(parts, threads))
-            yield memoryview(b""), True
-    yield from whole_documents(*encoder.encode_batch(short, threads))
+            yield encoder.streamed(chain([first, second], blocks), threads)
+    yield from encoded_together(encoder, short, threads)
 
 
-def whole_documents(ids: Any, ends: Sequence[int]) -> Iterator[tuple[memoryview, bool]]:
-    """The documents that lie in one array."""
-    start, array = 0, memoryview(ids)
-    for end in ends:
-        yield array[start:end], True
-        start = end
+def encoded_together(
+    encoder: Encoder, documents: list[bytes], threads: int
+) -> Iterator[Iterable[memoryview]]:
+    """The ids of each of some documents, which lie in one array."""
+    ids, ends = encoder.encode_batch(documents, threads)
+    array = memoryview(ids)
+    for start, end in pairwise([0, *ends]):
+        yield [array[start:end]]
 
 
 def write_header(file: IO[bytes], dtype: np.dtype[Any], count: int) -> None:
