@@ -6,7 +6,6 @@ bounded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import Any, Literal
 
 from harness.tokenizers.learned import Learned
@@ -25,32 +24,30 @@ class Encoder:
         self.type_code, self.why_plain = type_code, why_plain
         # Without a method of Python between: a short text would notice it.
         self.encode: Callable[[str | bytes], list[int]] = engine.encode
-        self.encode_array, self.encode_batch = engine.encode_array, engine.encode_batch
-        self.last_cut = engine.last_cut
+        self.encode_batch, self.last_cut = engine.encode_batch, engine.last_cut
 
     def streamed(self, parts: Iterable[bytes], threads: int = 1) -> Iterator[memoryview]:
         """The ids of one text that comes in parts, as they come."""
         for stretch in self.stretches(parts, threads * WINDOW):
-            yield memoryview(self.encode_array(stretch, threads))
+            ids, _ = self.encode_batch([stretch], threads)
+            yield memoryview(ids)
 
     def stretches(self, parts: Iterable[bytes], window: int) -> Iterator[bytes]:
         """The parts joined, and cut where that changes no word. What later text could change waits
         for it.
         """
-        waiting, size, enough = list[bytes](), 0, window
-        for part in chain(windows(parts, window), [None]):
-            if part is not None:
-                waiting.append(part)
-                size += len(part)
-                if size < enough:
-                    continue
+        waiting, enough = bytearray(), window
+        for part in windows(parts, window):
+            waiting += part
+            if len(waiting) < enough:
+                continue
 
-            text = b"".join(waiting)
-            cut = len(text) if part is None else self.last_cut(text)
-            yield text[:cut]
-            waiting, size = [text[cut:]], len(text) - cut
+            cut = self.last_cut(bytes(waiting))
+            yield bytes(waiting[:cut])
+            del waiting[:cut]
             # If nothing could be cut, looking after each part would cost the square of the length.
-            enough = max(window, 2 * size)
+            enough = max(window, 2 * len(waiting))
+        yield bytes(waiting)
 
 
 def windows(parts: Iterable[bytes], window: int) -> Iterator[bytes]:

@@ -114,16 +114,13 @@ class Tokenizer:
         self, text: str | bytes, *, threads: int = 1, special_tokens: bool = True
     ) -> np.ndarray[Any, Any]:
         """The same as an array: uint16 if all ids of the vocabulary fit, else uint32."""
-        import numpy as np  # late: it is slow to import, and decoding needs none
-
-        at_least("threads", threads)
-        return np.asarray(self.encoder(special_tokens).encode_array(text, threads))
+        return self.encode_batch([text], threads=threads, special_tokens=special_tokens)[0]
 
     def encode_batch(
         self, texts: Iterable[str | bytes], *, threads: int = 1, special_tokens: bool = True
     ) -> list[np.ndarray[Any, Any]]:
         """The ids of each of some texts as an array; no token spans two of them."""
-        import numpy as np
+        import numpy as np  # late: it is slow to import, and decoding needs none
 
         at_least("threads", threads)
         refuse_frame(texts, "texts")

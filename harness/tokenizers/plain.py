@@ -57,10 +57,6 @@ class PlainEncoder:
             start = special.end()
         return ids + self.plain(whole[start:])
 
-    def encode_array(self, text: str | bytes, threads: int) -> array[int]:
-        """The same as numbers of two or four bytes."""
-        return self.encode_batch([text], threads)[0]
-
     def encode_batch(self, texts: Sequence[str | bytes], _: int) -> tuple[array[int], list[int]]:
         """The ids of texts in one array, and where each text ends."""
         ids, ends = array(self.type_code), []
