@@ -187,7 +187,7 @@ def surrounded(learned: Learned, around: Around) -> Learned:
     no token has.
     """
     for number in around.ids():
-        if not isinstance(number, int) or number not in learned.vocab:
+        if number not in learned.vocab:
             raise ValueError(
                 f"its post_processor or padding adds the id {number!r}, which no token has"
             )

@@ -15,6 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 NewId = Callable[[Any], Any]
+ID_KEYS = ("pad_id", "ids", "sep", "cls")
+"""What has ids: padding, a template, and the pairs of a text and its id."""
 Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 
 
@@ -93,23 +95,12 @@ def ids_in(part: Any) -> list[Any]:
     return found
 
 
-def moved(part: Any, new_id: NewId) -> Any:
-    """A part of the file whose ids have changed: `ids` of a template, `pad_id`, and those of the
-    pairs `sep` and `cls`. The rest of it is not looked at.
+def moved(part: Any, new_id: NewId, is_id: bool = False) -> Any:
+    """A part of the file whose ids have changed: what is under ID_KEYS, but for texts there. The
+    rest of it is not looked at.
     """
     if isinstance(part, list):
-        return [moved(one, new_id) for one in part]
-    if not isinstance(part, dict):
-        return part
-
-    copy = {}
-    for key, value in part.items():
-        if key == "pad_id":
-            copy[key] = new_id(value)
-        elif key == "ids" and isinstance(value, list):
-            copy[key] = list(map(new_id, value))
-        elif key in ("sep", "cls") and isinstance(value, list) and len(value) == 2:
-            copy[key] = [value[0], new_id(value[1])]
-        else:
-            copy[key] = moved(value, new_id)
-    return copy
+        return [moved(one, new_id, is_id) for one in part]
+    if isinstance(part, dict):
+        return {key: moved(value, new_id, key in ID_KEYS) for key, value in part.items()}
+    return new_id(part) if is_id and not isinstance(part, str) else part
