@@ -55,10 +55,6 @@ def of_merges(*merges: tuple[str, str], **options: Any) -> Tokenizer:
     return Tokenizer(Learned(vocab, pairs, {}, PATTERNS["gpt2"], **options))
 
 
-def sequence(*steps: Any) -> dict[str, Any]:
-    return {"type": "Sequence", "pretokenizers": list(steps)}
-
-
 def changed(folder: Path, **changes: Any) -> Path:
     """A tokenizer.json of ours with some of its parts changed; `a__b` is the part b of a."""
     save(folder / "ours", learned("gpt2", SPECIALS), {}, overwrite=True)
