@@ -66,19 +66,24 @@ def test_a_text_without_removed_tokens_keeps_its_tokens(
         assert same == parts
 
 
-def test_parts_go_after_what_they_are_part_of() -> None:
-    one = of_merges(("t", "h"), ("th", "e"), ("x", "y"), ("xy", "z"), ("a", "b"))
-    for keep, expected in (((), [b"the", b"ab", b"th"]), ([b"the"], [b"ab"])):
-        removed = prune(one, texts_of("xyz"), keep=keep).removed
-        assert [one.vocab[number] for number in removed] == expected
+LONE = [("x", "y"), ("xy", "z"), ("a", "b")]
 
 
-def test_occurrences_are_counted_again_after_a_removal() -> None:
-    """th occurs three times as soon as the, which is rare, is gone."""
-    one = of_merges(("t", "h"), ("th", "e"))
-    pruning = prune(one, texts_of("the the th"), at_least=3)
-    assert [one.vocab[number] for number in pruning.removed] == [b"the"]
-    assert pruning.tokenizer.encode("the") == [pruning.new_ids[256], *b"e"]
+@pytest.mark.parametrize(
+    ("merges", "text", "least", "keep", "removed"),
+    [
+        (LONE, "xyz", 1, [], [b"the", b"ab", b"th"]),
+        (LONE, "xyz", 1, [b"the"], [b"ab"]),
+        # th occurs three times as soon as the, which is rare, is gone
+        ([], "the the th", 3, [], [b"the"]),
+    ],
+)
+def test_parts_go_after_what_they_are_part_of(
+    merges: list[tuple[str, str]], text: str, least: int, keep: list[bytes], removed: list[bytes]
+) -> None:
+    one = of_merges(("t", "h"), ("th", "e"), *merges)
+    pruning = prune(one, texts_of(text), least, keep)
+    assert [one.vocab[number] for number in pruning.removed] == removed
 
 
 def test_a_changed_token_would_be_found() -> None:
