@@ -15,7 +15,6 @@ from tokenizers_made import SPECIALS, TEXT, learned
 
 from harness.common.errors import Refusal
 from harness.tokenizer import load, main, train
-from harness.tokenizers.extension import tokens_in
 from harness.tokenizers.folder import FILES_OF, save
 from harness.tokenizers.post_processor import Around
 
@@ -116,9 +115,3 @@ def test_an_array_that_is_not_ids_is_refused(
 def test_what_is_not_an_id_is_not_decoded(ids: Any) -> None:
     with pytest.raises(Refusal, match="the ids of this tokenizer are 0 to 258"):
         train({"low": 5}, 259).decode(ids)
-
-
-def test_seeds_are_not_nested_lists(tmp_path: Path) -> None:
-    (tmp_path / "seeds").write_text("[" * 50_000)
-    with pytest.raises(Refusal, match="is not a JSON string"):
-        tokens_in("seeds", str(tmp_path / "seeds"))
