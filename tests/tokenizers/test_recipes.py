@@ -9,7 +9,6 @@ import re
 import struct
 import subprocess
 import sys
-from collections.abc import Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -25,10 +24,6 @@ DOCUMENTS = [TEXT, "the", "", *(f"the cat {number}" for number in range(200)), T
 END = "<|endoftext|>"
 OURS = learned("gpt2", (END,))
 FAR = Learned({**dict(enumerate(BYTES)), 65_536: END.encode()}, [], {END: 65_536}, PATTERNS["gpt2"])
-
-
-def write_rows(path: Path, documents: Sequence[str]) -> None:
-    path.write_text("".join(json.dumps({"text": document}) + "\n" for document in documents))
 
 
 def read_megatron(index: bytes, numbers: bytes) -> list[list[int]]:
@@ -53,7 +48,8 @@ def read_megatron(index: bytes, numbers: bytes) -> list[list[int]]:
 @pytest.mark.parametrize(("one", "dtype"), [(OURS, "<u2"), (FAR, "<u4")], ids=["two", "four"])
 def test_other_trainers_read_our_ids(tmp_path: Path, one: Learned, dtype: str) -> None:
     tokenizer = Tokenizer(one)
-    write_rows(tmp_path / "rows.jsonl", DOCUMENTS)
+    rows = [json.dumps({"text": document}) for document in DOCUMENTS]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
     tokenizer.encode_file(tmp_path / "rows.jsonl", tmp_path / "ids.bin", separator=END)
     documents = [tokenizer.encode(document + END) for document in DOCUMENTS]
     ids = [*chain.from_iterable(documents)]
@@ -82,12 +78,3 @@ def test_other_trainers_read_our_ids(tmp_path: Path, one: Learned, dtype: str) -
     header = np.frombuffer(content[:1024], "<i4").tolist()
     assert header == [20240520, 1, len(ids), *[0] * 253]
     assert np.frombuffer(content[1024:], dtype).tolist() == ids
-
-
-def test_shards_of_several_processes_are_joined(tmp_path: Path) -> None:
-    for name, documents in (("a", DOCUMENTS[:9]), ("b", DOCUMENTS[9:]), ("all", DOCUMENTS)):
-        rows = tmp_path / f"{name}.jsonl"
-        write_rows(rows, documents)
-        Tokenizer(OURS).encode_file(rows, rows.with_suffix(".bin"), separator=True)
-    parts = [(tmp_path / name).read_bytes() for name in ("a.bin", "b.bin")]
-    assert b"".join(parts) == (tmp_path / "all.bin").read_bytes()

@@ -173,22 +173,6 @@ def test_a_save_is_on_disk_before_it_takes_its_place(
     assert steps[-3:] == ["exchanged", "tokenizer", tmp_path.name]
 
 
-def test_a_file_of_another_tokenizer_is_named(tmp_path: Path) -> None:
-    save(tmp_path / "mine", MINE, {})
-    save(tmp_path / "other", OTHER, {})
-    for name in (name for name in SAVED[:-1] if name != "tokenizer_config.json"):
-        folder = tmp_path / f"with {name}"
-        shutil.copytree(tmp_path / "mine", folder)
-        shutil.copy(tmp_path / "other" / name, folder)
-        refused = rf"{name} cannot be used: it is not the file that manifest\.json describes; move"
-        with pytest.raises(Refusal, match=refused):
-            load(folder)
-
-    (folder / name).unlink()
-    with pytest.raises(Refusal, match=rf"cannot read .*{name} \(No such file"):
-        load(folder)
-
-
 @pytest.mark.parametrize("once", [True, False])
 @pytest.mark.parametrize("survivors", range(len(SAVED)))
 def test_a_save_that_a_full_disk_cuts_short_is_never_loaded(
