@@ -5,8 +5,8 @@ bounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.plain import PlainDecoder, PlainEncoder
@@ -17,37 +17,31 @@ from variants.contract import Unavailable
 WINDOW = 1 << 20
 
 
-class Encoder:
-    """The methods of a compiled encoder or of the plain one, and those for a text in parts."""
+def streamed(
+    encoder: PlainEncoder, parts: Iterable[bytes], threads: int = 1
+) -> Iterator[memoryview]:
+    """The ids of one text that comes in parts, as they come."""
+    for stretch in stretches(encoder, parts, threads * WINDOW):
+        ids, _ = encoder.encode_batch([stretch], threads)
+        yield memoryview(ids)
 
-    def __init__(self, engine: Any, type_code: Literal["H", "I"], why_plain: str = "") -> None:
-        self.type_code, self.why_plain = type_code, why_plain
-        # Without a method of Python between: a short text would notice it.
-        self.encode: Callable[[str | bytes], list[int]] = engine.encode
-        self.encode_batch, self.last_cut = engine.encode_batch, engine.last_cut
 
-    def streamed(self, parts: Iterable[bytes], threads: int = 1) -> Iterator[memoryview]:
-        """The ids of one text that comes in parts, as they come."""
-        for stretch in self.stretches(parts, threads * WINDOW):
-            ids, _ = self.encode_batch([stretch], threads)
-            yield memoryview(ids)
+def stretches(encoder: PlainEncoder, parts: Iterable[bytes], window: int) -> Iterator[bytes]:
+    """The parts joined, and cut where that changes no word. What later text could change waits
+    for it.
+    """
+    waiting, enough = bytearray(), window
+    for part in windows(parts, window):
+        waiting += part
+        if len(waiting) < enough:
+            continue
 
-    def stretches(self, parts: Iterable[bytes], window: int) -> Iterator[bytes]:
-        """The parts joined, and cut where that changes no word. What later text could change waits
-        for it.
-        """
-        waiting, enough = bytearray(), window
-        for part in windows(parts, window):
-            waiting += part
-            if len(waiting) < enough:
-                continue
-
-            cut = self.last_cut(bytes(waiting))
-            yield bytes(waiting[:cut])
-            del waiting[:cut]
-            # If nothing could be cut, looking after each part would cost the square of the length.
-            enough = max(window, 2 * len(waiting))
-        yield bytes(waiting)
+        cut = encoder.last_cut(bytes(waiting))
+        yield bytes(waiting[:cut])
+        del waiting[:cut]
+        # If nothing could be cut, looking after each part would cost the square of the length.
+        enough = max(window, 2 * len(waiting))
+    yield bytes(waiting)
 
 
 def windows(parts: Iterable[bytes], window: int) -> Iterator[bytes]:
@@ -71,12 +65,13 @@ def compiled_encoder(learned: Learned, special_tokens: bool = True) -> Any:
     )
 
 
-def encoder_of(learned: Learned, special_tokens: bool = True) -> Encoder:
-    """The encoder of a tokenizer, which says why it is the plain one."""
+def encoder_of(learned: Learned, special_tokens: bool = True) -> PlainEncoder:
+    """The encoder of a tokenizer, compiled or with the methods of the plain one, which says why."""
     try:
-        return Encoder(compiled_encoder(learned, special_tokens), learned.type_code())
+        encoder: PlainEncoder = compiled_encoder(learned, special_tokens)
+        return encoder
     except Unavailable as error:
-        return Encoder(PlainEncoder(learned, special_tokens), learned.type_code(), str(error))
+        return PlainEncoder(learned, special_tokens, str(error))
 
 
 def decoder_of(learned: Learned) -> PlainDecoder:

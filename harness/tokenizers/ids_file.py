@@ -17,7 +17,9 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import followed, output_files, readable
 from harness.common.units import counted_text
 from harness.common.values import read_json
-from harness.tokenizers.encoding import WINDOW, Encoder
+from harness.tokenizers.encoding import WINDOW, streamed
+from harness.tokenizers.learned import Learned
+from harness.tokenizers.plain import PlainEncoder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,14 +69,14 @@ def check_describes(path: Path) -> None:
 
 
 def write_ids(
-    encoder: Encoder,
+    encoder: PlainEncoder,
+    learned: Learned,
     documents: Documents,
     outputs: Sequence[Path],
     inputs: Sequence[Path],
     *,
     threads: int,
     separator: Separator,
-    tokenizer_sha256: str,
     overwrite: bool,
 ) -> np.ndarray[Any, Any]:
     """Write the ids of documents into `outputs_of_ids`, whole or not at all, and map them.
@@ -84,7 +86,7 @@ def write_ids(
     """
     import numpy as np  # only here: nothing else about a tokenizer needs it
 
-    dtype = np.dtype(encoder.type_code)
+    dtype = np.dtype(learned.type_code())
     mark = np.array([] if separator.id is None else [separator.id], dtype)
     output = outputs[0]
     name = followed(output).name
@@ -129,7 +131,7 @@ def write_ids(
             "dtype": dtype.name,
             "count": count,
             "sha256": digest.hexdigest(),
-            "tokenizer_sha256": tokenizer_sha256,
+            "tokenizer_sha256": learned.sha256(),
         }
         description.write(f"], {json.dumps(facts)[1:]}\n")
         if output.suffix == NPY:
@@ -152,7 +154,7 @@ def mapped(path: Path, dtype: str) -> np.ndarray[Any, Any]:
 
 
 def encoded_documents(
-    encoder: Encoder, documents: Documents, threads: int
+    encoder: PlainEncoder, documents: Documents, threads: int
 ) -> Iterator[Iterable[memoryview]]:
     """The ids of each document, in pieces.
 
@@ -168,12 +170,12 @@ def encoded_documents(
             yield from encoded_together(encoder, short, threads)
             short, size = [], 0
         if second is not None:
-            yield encoder.streamed(chain([first, second], blocks), threads)
+            yield streamed(encoder, chain([first, second], blocks), threads)
     yield from encoded_together(encoder, short, threads)
 
 
 def encoded_together(
-    encoder: Encoder, documents: list[bytes], threads: int
+    encoder: PlainEncoder, documents: list[bytes], threads: int
 ) -> Iterator[Iterable[memoryview]]:
     """The ids of each of some documents, which lie in one array."""
     ids, ends = encoder.encode_batch(documents, threads)

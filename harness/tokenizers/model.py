@@ -17,10 +17,10 @@ from harness.corpora.texts import Source, documents, named_inputs
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned
 from harness.tokenizers.dialects import compiled_pattern
-from harness.tokenizers.encoding import Encoder, decoder_of, encoder_of
+from harness.tokenizers.encoding import decoder_of, encoder_of, streamed
 from harness.tokenizers.ids_file import PLACES, Separator, outputs_of_ids, write_ids
 from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
-from harness.tokenizers.plain import PlainDecoder, as_bytes, refuse_frame
+from harness.tokenizers.plain import PlainDecoder, PlainEncoder, as_bytes, refuse_frame
 from variants.contract import GPT2_PATTERN, Merge
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Tokenizer:
             check_ids(learned)
         except ValueError as error:
             raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
-        self._encoders: dict[bool, Encoder] = {}
+        self._encoders: dict[bool, PlainEncoder] = {}
         self._decoder: PlainDecoder | None = None
 
     @classmethod
@@ -91,7 +91,7 @@ class Tokenizer:
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokenizer, (self.learned, self.origin)
 
-    def encoder(self, special_tokens: bool = True) -> Encoder:
+    def encoder(self, special_tokens: bool = True) -> PlainEncoder:
         """The compiled encoder, or the plain one if it cannot be compiled; see `why_plain`."""
         if special_tokens not in self._encoders:
             self._encoders[special_tokens] = encoder_of(self.learned, special_tokens)
@@ -100,7 +100,7 @@ class Tokenizer:
     @property
     def why_plain(self) -> str:
         """Why it encodes in plain Python, some hundred times slower; nothing if it is compiled."""
-        return self.encoder().why_plain
+        return getattr(self.encoder(), "why_plain", "")
 
     def encode(self, text: str | bytes, *, special_tokens: bool = True) -> list[int]:
         """The ids of a text, or of any bytes. Raises UnicodeEncodeError for a text with lone
@@ -141,7 +141,7 @@ class Tokenizer:
         """
         refuse_frame(texts, "texts")
         encoder = self.encoder(special_tokens)
-        return chain.from_iterable(encoder.streamed(map(as_bytes, texts)))
+        return chain.from_iterable(streamed(encoder, map(as_bytes, texts)))
 
     def encode_file(
         self,
@@ -174,16 +174,15 @@ class Tokenizer:
         at_least("threads", threads)
         mark = self.separator(separator, separate)
 
-        encoder = self.encoder(special_tokens)
         with documents(source, settings, progress=progress) as found:
             array = write_ids(
-                encoder,
+                self.encoder(special_tokens),
+                self.learned,
                 found,
                 outputs,
                 [*inputs, *named_inputs(source, settings)],
                 threads=threads,
                 separator=mark,
-                tokenizer_sha256=self.learned.sha256(),
                 overwrite=overwrite,
             )
             if self.why_plain:

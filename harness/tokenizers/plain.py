@@ -26,12 +26,12 @@ NO_SPECIAL = re.compile("(?!)")
 
 class PlainEncoder:
     """A tokenizer's encoder. Raises Refusal for a pattern that is not a regular expression, and for
-    a token without an id.
+    a token without an id. `why_plain` says why there is no compiled one.
     """
 
-    def __init__(self, learned: Learned, special_tokens: bool = True) -> None:
+    def __init__(self, learned: Learned, special_tokens: bool = True, why_plain: str = "") -> None:
         self.pattern = compiled_pattern(learned.pattern)
-        self.type_code = learned.type_code()
+        self.type_code, self.why_plain = learned.type_code(), why_plain
 
         ids = learned.token_ids()
         self.byte_ids = [ids[byte] for byte in BYTES]

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from harness.common.errors import MISMATCH, UNMEASURED, Refusal
 from harness.common.sheet import Sheet
 from harness.common.units import count_text, token_text
+from harness.tokenizers.encoding import streamed, stretches
 from harness.tokenizers.learned import BYTES, Learned, closed_up
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.sheets import columns_under, readable_token
@@ -73,7 +74,7 @@ def counts_of(tokenizer: Tokenizer, texts: Texts) -> Counter[int]:
     """The number of times that each id occurs."""
     counts, encoder = Counter[int](), tokenizer.encoder()
     for text in texts():
-        for ids in encoder.streamed(text):
+        for ids in streamed(encoder, text):
             counts.update(ids)
     return counts
 
@@ -119,7 +120,7 @@ def check_texts(tokenizer: Tokenizer, pruning: Pruning, texts: Texts) -> tuple[i
     same = number = 0
 
     for text in texts():
-        for part in before.stretches(text, COMPARED_BYTES):
+        for part in stretches(before, text, COMPARED_BYTES):
             number += 1
             ids = before.encode(part)
             if not pruning.removed.keys().isdisjoint(ids):

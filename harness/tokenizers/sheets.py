@@ -8,7 +8,7 @@ from harness.common.sheet import Column
 from harness.common.units import token_text
 
 LONGEST_SHOWN = 40
-WORDS = ("engine", "text", "tokenizer", "longest token", "class", "meaning", "token")
+WORDS = ("engine", "text", "tokenizer", "longest token", "token")
 """The columns of the sheets here that hold no figures."""
 
 

@@ -28,7 +28,7 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, replaye
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import formats
 from harness.tokenizers import encoding
-from harness.tokenizers.encoding import Encoder, compiled_encoder, encoder_of
+from harness.tokenizers.encoding import compiled_encoder, encoder_of, streamed
 from harness.tokenizers.learned import BYTES, Learned
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.plain import PlainEncoder
@@ -82,7 +82,7 @@ def test_any_text_in_any_parts_has_defined_ids(
 ) -> None:
     one = learned(pattern if pattern in PATTERNS else "gpt2", SPECIALS)
     one = one._replace(pattern=STRANGE.get(pattern, one.pattern))
-    encoder = Encoder(kind(one), one.type_code())
+    encoder = kind(one)
     text = os.fsdecode(content)
     expected = defined_ids(one, text)
     assert encoder.encode(content) == encoder.encode(text) == expected
@@ -94,7 +94,7 @@ def test_any_text_in_any_parts_has_defined_ids(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "WINDOW", window)
         for threads in (1, 2):
-            assert [*chain.from_iterable(encoder.streamed(parts, threads))] == expected
+            assert [*chain.from_iterable(streamed(encoder, parts, threads))] == expected
     ids, ends = encoder.encode_batch([text, content], 2)
     assert ([*memoryview(ids)], ends) == (expected * 2, [len(expected), 2 * len(expected)])
     for threads in (1, 2):
@@ -125,7 +125,7 @@ def test_parts_are_read_only_as_they_are_needed(
     monkeypatch.setattr(encoding, "WINDOW", 1000)
     encoder = encoder_of(learned(pattern, SPECIALS))
     parts = count()
-    ids = chain.from_iterable(encoder.streamed(b"the cat's mat\n" for _ in parts))
+    ids = chain.from_iterable(streamed(encoder, (b"the cat's mat\n" for _ in parts)))
     assert list(islice(ids, 50)) == encoder.encode("the cat's mat\n" * 50)[:50]
     assert next(parts) < 200
 
@@ -240,14 +240,11 @@ SEPARATORS = json.loads(Path(__file__).with_name("separators.json").read_text(en
 
 @pytest.mark.parametrize(("special_tokens", "separator", "place", "answer"), SEPARATORS)
 def test_a_separator_that_is_not_clear_is_refused(
-    tmp_path: Path, special_tokens: list[str], separator: Any, place: str | None, answer: str
+    special_tokens: list[str], separator: Any, place: str | None, answer: str
 ) -> None:
-    (tmp_path / "text").write_text("the")
     one = Tokenizer(learned("gpt2", tuple(special_tokens)))
-    how = {"separator": separator, "separate": place}
     with pytest.raises(Refusal, match=answer):
-        one.encode_file(tmp_path / "text", tmp_path / "ids.npy", **how)
-    assert not (tmp_path / "ids.npy").exists()
+        one.separator(separator, place)
 
 
 def test_large_ids_take_four_bytes() -> None:
