@@ -17,10 +17,11 @@ from harness.corpora.texts import Source, documents, named_inputs
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned
 from harness.tokenizers.dialects import compiled_pattern
-from harness.tokenizers.encoding import decoder_of, encoder_of, streamed
+from harness.tokenizers.encoding import encoder_of, streamed
 from harness.tokenizers.ids_file import PLACES, Separator, outputs_of_ids, write_ids
 from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
-from harness.tokenizers.plain import PlainDecoder, PlainEncoder, as_bytes, refuse_frame
+from harness.tokenizers.plain import PlainEncoder, as_bytes, refuse_frame
+from variants import encoding
 from variants.contract import GPT2_PATTERN, Merge
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Tokenizer:
         except ValueError as error:
             raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
         self._encoders: dict[bool, PlainEncoder] = {}
-        self._decoder: PlainDecoder | None = None
+        self._decoder: Any = None
 
     @classmethod
     def from_vocab(
@@ -239,9 +240,10 @@ class Tokenizer:
     def _decoded(self, ids: Iterable[int], start: int) -> bytes:
         """The bytes of ids, of which the first is at place `start`."""
         if self._decoder is None:
-            self._decoder = decoder_of(self.learned)
+            self._decoder = encoding.decoder(self.vocab)
         try:
-            return self._decoder.decode(ids)
+            content: bytes = self._decoder.decode(ids)
+            return content
         except (KeyError, TypeError) as error:
             why = str(error)
             if isinstance(error, KeyError):

@@ -18,7 +18,6 @@ from tokenizers_made import SPECIALS, TEXT, learned
 
 from harness.common.errors import Refusal
 from harness.tokenizer import Tokenizer
-from harness.tokenizers.plain import PlainDecoder
 from variants.native import built
 
 ONE = Tokenizer(learned("gpt2", SPECIALS))
@@ -26,7 +25,6 @@ LAST = max(ONE.vocab)
 CHANCE = random.Random(0)
 NUMBERS = [*range(250), *range(60_000, 60_040), *range(2**31, 2**31 + 30)]
 SPARSE = {number: CHANCE.randbytes(CHANCE.randint(0, 40)) for number in NUMBERS}
-DECODERS = [built("_encoder").Decoder(SPARSE), PlainDecoder(SPARSE)]
 CONTAINERS: list[Callable[[list[int]], Iterable[int]]] = [
     list,
     iter,
@@ -42,13 +40,12 @@ CONTAINERS: list[Callable[[list[int]], Iterable[int]]] = [
 )
 @examples(60)
 @pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("decoder", DECODERS, ids=["compiled", "plain"])
 def test_ids_are_decoded_as_by_the_vocabulary(
-    decoder: PlainDecoder,
     container: Callable[[list[int]], Iterable[int]],
     ids: list[int],
     unknown: int,
 ) -> None:
+    decoder = built("_encoder").Decoder(SPARSE)
     assert decoder.decode(container(ids)) == b"".join(SPARSE[number] for number in ids)
     with pytest.raises(KeyError) as raised:
         decoder.decode(container([*ids, unknown, 0]))
