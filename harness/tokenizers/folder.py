@@ -341,10 +341,10 @@ def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
     """
     about: _Manifest = parse(path, partial(read_json, kind=_Manifest))
     check_files(path, about.files)
-    names = [VOCAB, MERGES] if VOCAB in about.files else [RANKS]
+    name = VOCAB if VOCAB in about.files else RANKS
     special_tokens = {token.text: token.id for token in about.special_tokens}
     learned_alone = _completed(
-        path.parent / names[0], about.pattern.regex, special_tokens, about.ignore_merges
+        path.parent / name, about.pattern.regex, special_tokens, about.ignore_merges
     )
     learned = parse(path, lambda _: surrounded(learned_alone, about.around))
     origin = parse(path, partial(read_json, kind=dict[str, Any]))

@@ -291,8 +291,8 @@ def read_roles(content: bytes, learned: Learned) -> dict[str, str]:
     by_text, roles = roles_of(learned), {}
     for role in ROLES:
         token = config.get(role)
-        text = token.get("content") if isinstance(token, dict) else token
-        if isinstance(text, str) and text in learned.special_tokens and text != by_text.get(role):
+        text: Any = token.get("content") if isinstance(token, dict) else token
+        if text in [*learned.special_tokens] and text != by_text.get(role):
             roles[role] = text
     return roles
 
