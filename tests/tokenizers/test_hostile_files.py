@@ -39,7 +39,7 @@ JUNK = [b"", b"\xff", b"-1", b" ", b"\n\n", b"[" * 9999]
 
 
 def mutated_json(content: bytes, chance: random.Random) -> bytes:
-    """The content with one value, deep or not, replaced by an odd one, taken away or renamed."""
+    """The content with one value, deep or not, replaced by an odd one, taken away or doubled."""
     whole = part = json.loads(content)
     while True:
         keys = list(part) if isinstance(part, dict) else list(range(len(part)))
@@ -52,10 +52,8 @@ def mutated_json(content: bytes, chance: random.Random) -> bytes:
     change = chance.randrange(3)
     if change == 0:
         part[key] = chance.choice(ODD)
-    elif change == 1:
+    elif change == 1 or isinstance(part, dict):
         del part[key]
-    elif isinstance(part, dict):
-        part[f"{key}x"] = part.pop(key)
     else:
         part.insert(0, inner)
     return json.dumps(whole).encode()
