@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -38,6 +38,8 @@ class Separator(NamedTuple):
 
 INSTEAD = "choose another place for the ids"
 START = '{"documents": ['
+HEADER_BYTES = 128
+"""NumPy's header of a list of any length: it leaves room for one that grows."""
 
 
 def outputs_of_ids(output: Path) -> list[Path]:
@@ -98,8 +100,7 @@ def write_ids(
         for path in filter(Path.exists, outputs[1:]):
             check_describes(path)
         if output.suffix == NPY:
-            write_header(file, dtype, 0)
-        start = file.tell()
+            file.seek(HEADER_BYTES)
         description.write(START)
 
         digest, count = hashlib.sha256(), 0
@@ -136,8 +137,10 @@ def write_ids(
         description.write(f"], {json.dumps(facts)[1:]}\n")
         if output.suffix == NPY:
             file.seek(0)
-            write_header(file, dtype, count)
-            assert file.tell() == start  # NumPy leaves room in its header for a length that grows
+            descr = np.lib.format.dtype_to_descr(dtype)
+            header = {"descr": descr, "fortran_order": False, "shape": (count,)}
+            np.lib.format.write_array_header_1_0(file, header)
+            assert file.tell() == HEADER_BYTES
     return mapped(output, dtype.name)
 
 
@@ -182,14 +185,6 @@ def encoded_together(
     array = memoryview(ids)
     for start, end in pairwise([0, *ends]):
         yield [array[start:end]]
-
-
-def write_header(file: IO[bytes], dtype: np.dtype[Any], count: int) -> None:
-    import numpy as np
-
-    descr = np.lib.format.dtype_to_descr(dtype)
-    header = {"descr": descr, "fortran_order": False, "shape": (count,)}
-    np.lib.format.write_array_header_1_0(file, header)
 
 
 # Reading
