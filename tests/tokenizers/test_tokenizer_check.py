@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,10 @@ from harness.tokenizer import Tokenizer, main
 from harness.tokenizers import check as checking
 from harness.tokenizers.check import Opened, check_engines, mixed_parts
 from harness.tokenizers.compression import Figures, figures_of
-from harness.tokenizers.folder import save
 from harness.tokenizers.learned import trained
 
 HERE = [("here", [TEXT.encode()])]
 PAGE = Path(__file__).parents[2] / "docs/how-to/huggingface.md"
-
-
-def put(folder: Path, pattern: str = "gpt2", specials: Sequence[str] = SPECIALS) -> Path:
-    save(folder, learned(pattern, specials), {})
-    return folder
 
 
 def documented(engine: str) -> dict[str, str]:
@@ -117,7 +110,8 @@ def test_the_exit_code_tells_a_difference_from_a_failure(
     answer: str,
 ) -> None:
     monkeypatch.setattr(checking, "ENGINES", {"theirs": engine})
-    assert main(["check", str(put(tmp_path)), "--size", "1kB"]) == code
+    Tokenizer(learned()).save(tmp_path)
+    assert main(["check", str(tmp_path), "--size", "1kB"]) == code
     assert answer in capsys.readouterr().out
 
 
@@ -127,7 +121,8 @@ def test_the_exit_code_tells_a_difference_from_a_failure(
 def test_mixed_text_has_the_same_ids_everywhere(
     tmp_path: Path, pattern: str, specials: tuple[str, ...]
 ) -> None:
-    assert main(["check", str(put(tmp_path, pattern, specials)), "--size", "1MB"]) == OK
+    Tokenizer(learned(pattern, specials)).save(tmp_path)
+    assert main(["check", str(tmp_path), "--size", "1MB"]) == OK
 
 
 def test_mixed_text_is_always_the_same_and_comes_back() -> None:

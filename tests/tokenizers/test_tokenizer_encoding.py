@@ -33,6 +33,7 @@ from harness.tokenizers.learned import BYTES, Learned
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.plain import PlainEncoder
 
+ONE = Tokenizer(learned("gpt2", SPECIALS))
 CHANCE = random.Random(0)
 STRANGE = {
     "leaves letters out": r"\d+",
@@ -156,7 +157,7 @@ for times in (5, 80):
 
 def printed(folder: Path, code: str) -> list[str]:
     """The lines that a process prints in a folder with a tokenizer and a text."""
-    Tokenizer(learned("gpt2", SPECIALS)).save(folder / "saved")
+    ONE.save(folder / "saved")
     (folder / "text.txt").write_text(TEXT)
     command = [sys.executable, "-c", code]
     return subprocess.check_output(command, cwd=folder, text=True).splitlines()
@@ -185,10 +186,9 @@ def test_a_file_is_encoded_as_its_bytes(
     monkeypatch.setattr(encoding, "WINDOW", 100)
     content = TEXT.encode() + b"\xff\xfe the \xe4\xb8" + TEXT[:50].encode()
     (tmp_path / "text").write_bytes(content)
-    one = Tokenizer(learned("gpt2", SPECIALS))
-    expected = one.encode(content)
+    expected = ONE.encode(content)
     for name in ("ids.npy", "ids.bin"):
-        ids = one.encode_file(tmp_path / "text", tmp_path / name)
+        ids = ONE.encode_file(tmp_path / "text", tmp_path / name)
         assert (type(ids), ids.dtype) == (np.memmap, np.uint16)
         assert ids.tolist() == expected
 
@@ -198,7 +198,7 @@ def test_a_file_is_encoded_as_its_bytes(
         "dtype": "uint16",
         "count": len(expected),
         "sha256": hashlib.sha256((tmp_path / "ids.bin").read_bytes()).hexdigest(),
-        "tokenizer_sha256": one.learned.sha256(),
+        "tokenizer_sha256": ONE.learned.sha256(),
     }
 
 
@@ -212,8 +212,7 @@ def test_rows_and_files_are_documents(tmp_path: Path, place: str | None, threads
             rows.write(json.dumps({"text": document}) + "\n")
             (tmp_path / f"files/{number}.txt").write_text(document)
 
-    one = Tokenizer(learned("gpt2", SPECIALS))
-    end = [one.special_tokens["<|e|>"]]
+    end = [ONE.special_tokens["<|e|>"]]
     expected = list[int]()
     places = list[int]()
     for document in documents:
@@ -221,17 +220,17 @@ def test_rows_and_files_are_documents(tmp_path: Path, place: str | None, threads
             expected += end
         places.append(len(expected))
         before, after = end * (place == "before"), end * (place == "after")
-        expected += [*before, *one.encode(document), *after]
+        expected += [*before, *ONE.encode(document), *after]
 
-    options: dict[str, Any] = {"threads": threads}
+    separator: dict[str, Any] = {}
     if place is not None:
-        options |= {"separator": "<|e|>", "separate": place}
+        separator = {"separator": "<|e|>", "separate": place}
     for name in ("rows.jsonl", "files"):
         output = tmp_path / f"{name}.bin"
-        ids = one.encode_file(tmp_path / name, output, **options)
+        ids = ONE.encode_file(tmp_path / name, output, threads=threads, **separator)
         assert ids.tolist() == expected
-        (about,) = output.parent.glob(f"{name}*json")
-        assert json.loads(about.read_text())["documents"] == places
+        about = json.loads(Path(f"{output}.json").read_text())
+        assert about["documents"] == places
 
 
 SEPARATORS = json.loads(Path(__file__).with_name("separators.json").read_text(encoding="utf-8"))
@@ -263,7 +262,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, name: str) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     try:
         with pytest.raises(Refusal, match=r"cannot write .*ids.*choose another place") as refused:
-            Tokenizer(learned("gpt2", SPECIALS)).encode_file(tmp_path / "text", tmp_path / name)
+            ONE.encode_file(tmp_path / "text", tmp_path / name)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert refused.value.exit_code == UNMEASURED
