@@ -366,10 +366,11 @@ def with_config(learned: Learned, config: Path) -> Learned:
 def check_files(manifest: Path, digests: Mapping[str, str]) -> None:
     """Raises Refusal if a file beside a manifest is missing, or is not the one that it describes."""
     # People add a chat template to tokenizer_config.json, which decides no ids.
-    for file in (manifest.with_name(name) for name in FILES if name not in (MANIFEST, CONFIG)):
-        if file.name not in digests and not file.exists():
+    for name in FILES:
+        file = manifest.with_name(name)
+        if name in (MANIFEST, CONFIG) or (name not in digests and not file.exists()):
             continue
-        if hashlib.sha256(parse(file, bytes)).hexdigest() != digests.get(file.name):
+        if hashlib.sha256(parse(file, bytes)).hexdigest() != digests.get(name):
             raise Refusal(
                 f"{file} cannot be used: it is not the file that {MANIFEST} describes; "
                 "move the files that you mean into another folder",

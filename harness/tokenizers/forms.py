@@ -68,17 +68,14 @@ def unix_lines(content: bytes) -> bytes:
     return content.removeprefix(BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
 
 
-def _pairs(
-    content: bytes, read: Callable[[str, str], Value], wrong: str, first: int = 1
-) -> Iterator[Value]:
-    """What `read` makes of the two parts of each line. Raises ValueError, with the line, if it
-    cannot read one.
+def _pairs(content: bytes, read: Callable[[str, str], Value], wrong: str) -> Iterator[Value]:
+    """What `read` makes of the two parts of each line, but a first line `#version`. Raises
+    ValueError, with the line, if it cannot read one.
     """
-    lines = unix_lines(content).rstrip(b"\n").split(b"\n")
-    if lines == [b""]:
-        return
-
-    for number, line in enumerate(lines[first - 1 :], first):
+    text = unix_lines(content).rstrip(b"\n")
+    for number, line in enumerate(text.split(b"\n") if text else [], 1):
+        if number == 1 and line.startswith(b"#version"):
+            continue
         try:
             left, right = line.decode().split(" ")
             yield read(left, right)
@@ -89,11 +86,8 @@ def _pairs(
 
 
 def _merges(decode: Callable[[str], bytes], wrong: str, content: bytes) -> list[Merge]:
-    """Read a merge from each line, whose two tokens `decode` turns into bytes; skip a first line
-    `#version`.
-    """
-    first = 2 if unix_lines(content).startswith(b"#version") else 1
-    return list(_pairs(content, lambda left, right: (decode(left), decode(right)), wrong, first))
+    """Read a merge from each line, whose two tokens `decode` turns into bytes."""
+    return list(_pairs(content, lambda left, right: (decode(left), decode(right)), wrong))
 
 
 read_merges = partial(_merges, read_spelling, "is not a merge")
