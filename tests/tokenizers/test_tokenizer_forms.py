@@ -231,8 +231,6 @@ def test_transformers_knows_the_end_token(
     theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path / "saved"))
     for role in ROLES:
         assert getattr(theirs, role) == expected.get(role)
-    text = " the" + "".join(special_tokens)
-    assert theirs.encode(text) == Tokenizer(one).encode(text)
 
     # Converted, by whichever form it is read, and saved by them.
     theirs.save_pretrained(str(tmp_path / "theirs"))
