@@ -20,7 +20,7 @@ from typing import NamedTuple
 from harness.common.errors import MISMATCH, UNMEASURED, Refusal
 from harness.common.sheet import Sheet
 from harness.common.units import count_text, token_text
-from harness.tokenizers.encoding import streamed, stretches
+from harness.tokenizers.encoding import stretches
 from harness.tokenizers.learned import BYTES, Learned, closed_up
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.sheets import columns_under, readable_token
@@ -72,10 +72,9 @@ def prune(
 
 def counts_of(tokenizer: Tokenizer, texts: Texts) -> Counter[int]:
     """The number of times that each id occurs."""
-    counts, encoder = Counter[int](), tokenizer.encoder()
+    counts = Counter[int]()
     for text in texts():
-        for ids in streamed(encoder, text):
-            counts.update(ids)
+        counts.update(tokenizer.encode_iterable(text))
     return counts
 
 
