@@ -1,5 +1,5 @@
 """Encoding is as defined, however a text comes and however long it is, in bounded memory; any bytes
-come back.
+come back, and an unknown id is named with its place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import random
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain, count, islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from harness.tokenizers.encoding import compiled_encoder, encoder_of, streamed
 from harness.tokenizers.learned import BYTES, Learned
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.plain import PlainEncoder
+from variants.native import built
 
 ONE = Tokenizer(learned("gpt2", SPECIALS))
 CHANCE = random.Random(0)
@@ -267,3 +270,53 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, name: str) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert refused.value.exit_code == UNMEASURED
     assert [*tmp_path.iterdir()] == [tmp_path / "text"]
+
+
+# Decoding
+
+LAST = max(ONE.vocab)
+NUMBERS = [*range(250), *range(60_000, 60_040), *range(2**31, 2**31 + 30)]
+SPARSE = {number: CHANCE.randbytes(CHANCE.randint(0, 40)) for number in NUMBERS}
+CONTAINERS: list[Callable[[list[int]], Iterable[int]]] = [
+    list,
+    iter,
+    partial(array, "q"),
+    partial(np.array, dtype=np.int64),
+    partial(np.array, dtype=">i8"),
+]
+
+
+@given(
+    ids=st.lists(st.sampled_from(NUMBERS), max_size=30),
+    unknown=st.sampled_from([-1, 251, 2**31 - 1, 2**63 - 1]),
+)
+@examples(60)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_ids_are_decoded_as_by_the_vocabulary(
+    container: Callable[[list[int]], Iterable[int]],
+    ids: list[int],
+    unknown: int,
+) -> None:
+    decoder = built("_encoder").Decoder(SPARSE)
+    assert decoder.decode(container(ids)) == b"".join(SPARSE[number] for number in ids)
+    with pytest.raises(KeyError) as raised:
+        decoder.decode(container([*ids, unknown, 0]))
+    assert raised.value.args == (len(ids), unknown)
+
+
+@given(content=st.text(max_size=12) | st.sampled_from([TEXT, "中é👩"]))
+@examples(60)
+def test_a_stream_gives_the_same_text_character_by_character(content: str) -> None:
+    ids = ONE.encode(content)
+    parts = list(ONE.decode_stream(iter(ids), errors="strict"))
+    assert "".join(parts) == ONE.decode_text(ids) == content
+    assert len(parts) <= len(ids)
+
+
+def test_a_stream_waits_for_the_bytes_of_a_character() -> None:
+    first, second = "é".encode()
+    assert [*ONE.decode_stream([97, first, second, first])] == ["a", "é", "\ufffd"]
+    stream = ONE.decode_stream([97, first, LAST + 1])
+    assert next(stream) == "a"
+    with pytest.raises(Refusal, match=rf"ids\[2\] is {LAST + 1}; the ids of this tokenizer are 0"):
+        next(stream)
