@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import random
 import shutil
 import string
@@ -22,7 +23,6 @@ from harness.tokenizers.engines import as_tiktoken, engine_errors, load_tokenize
 from harness.tokenizers.forms import MANIFEST, RANKS, TOKENIZER_JSON, VOCAB, read_ranks
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.model import Progress, Tokenizer
-from harness.tokenizers.plain import decoded_texts
 from harness.tokenizers.sheets import columns_under, readable_token
 
 
@@ -138,7 +138,8 @@ def check_engines(
     done = 0
     for name, blocks in texts:
         before = done
-        for part in decoded_texts(blocks):
+        # A character whose bytes are divided between two blocks is put together.
+        for part in codecs.iterdecode(blocks, "utf-8", "surrogateescape"):
             content = part.encode(errors="surrogateescape")
             text = content.decode(errors="replace")
             encoded = Encoded(name, done - before, text, tokenizer.encode(text))

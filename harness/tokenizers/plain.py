@@ -6,11 +6,10 @@ merged by rank. Bytes that are not UTF-8 are lone surrogates in it, as in Python
 
 from __future__ import annotations
 
-import codecs
 import functools
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import regex
@@ -122,8 +121,3 @@ def refuse_frame(items: Any, name: str) -> None:
         raise TypeError(
             f"{name} is a {type(items).__name__}, not texts; pass one of its columns, such as frame['text']"
         )
-
-
-def decoded_texts(parts: Iterable[bytes]) -> Iterator[str]:
-    """The parts as texts; a character whose bytes are divided between two is put together."""
-    return codecs.iterdecode(parts, "utf-8", "surrogateescape")
