@@ -230,12 +230,8 @@ class Tokenizer:
         Raises Refusal, when it gets there, for an id that is not in the vocabulary, and
         UnicodeDecodeError for bytes that are not UTF-8 if `errors` is `strict`.
         """
-        decoder = codecs.getincrementaldecoder("utf-8")(errors)
-        for place, number in enumerate(ids):
-            if text := decoder.decode(self._decoded([number], place)):
-                yield text
-        if text := decoder.decode(b"", final=True):
-            yield text
+        tokens = (self._decoded([number], place) for place, number in enumerate(ids))
+        return codecs.iterdecode(tokens, "utf-8", errors)
 
     def _decoded(self, ids: Iterable[int], start: int) -> bytes:
         """The bytes of ids, of which the first is at place `start`."""
