@@ -19,7 +19,6 @@ from harness.tokenizers.learned import BYTES, Learned, join, tokens_made
 from variants.contract import Pair
 
 WORDS_CACHED = 1 << 14
-NO_SPECIAL = re.compile("(?!)")
 
 
 class PlainEncoder:
@@ -42,18 +41,20 @@ class PlainEncoder:
 
         self.special_ids = learned.special_tokens if special_tokens else {}
         longest_first = sorted(self.special_ids, key=len, reverse=True)
-        self.special = re.compile("|".join(map(re.escape, longest_first)) or NO_SPECIAL)
+        one_of_them = "|".join(map(re.escape, longest_first)) or "(?!)"
+        self.special = re.compile(f"({one_of_them})")
         self.longest_special = max(map(len, longest_first), default=1)
 
     def encode(self, text: str | bytes) -> list[int]:
         """The ids of a whole text."""
         whole = as_bytes(text).decode(errors="surrogateescape")
-        ids, start = list[int](), 0
-        for special in self.special.finditer(whole):
-            ids += self.plain(whole[start : special.start()])
-            ids.append(self.special_ids[special[0]])
-            start = special.end()
-        return ids + self.plain(whole[start:])
+        ids = list[int]()
+        for stretch in self.special.split(whole):
+            if stretch in self.special_ids:
+                ids.append(self.special_ids[stretch])
+            else:
+                ids += self.plain(stretch)
+        return ids
 
     def encode_batch(self, texts: Sequence[str | bytes], _: int) -> tuple[array[int], list[int]]:
         """The ids of texts in one array, and where each text ends."""
