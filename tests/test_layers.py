@@ -25,7 +25,7 @@ TOKENS = {
     "common": 14_879,
     "measure": 9_637,
     "corpora": 19_641,
-    "tokenizers": 22_239,
+    "tokenizers": 21_541,
     "proof": 13_440,
     "records": 5_505,
     "runs": 16_218,
