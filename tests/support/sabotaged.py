@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,16 +22,14 @@ import tomllib
 from variants import heap, naive, naive_extending
 from variants.contract import (
     GREATEST_BYTES,
-    NULL_METER,
     Merge,
     Meter,
     Pair,
     TieBreak,
     Veto,
-    WordCounts,
     inverted,
 )
-from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
+from variants.words import PairCounts, count_pairs, merge_pair, most_frequent_pair
 
 Train = Callable[..., list[Merge]]
 
@@ -114,17 +113,15 @@ def count_repeated_pairs(*words: Any) -> PairCounts:
 
 
 def count_without_overlap(
-    words: Sequence[Sequence[int]], weights: Sequence[int], _: Meter
+    words: Sequence[Sequence[int]], weights: Sequence[int], meter: Meter
 ) -> PairCounts:
     """The counts of pairs if `aaa` held (a, a) once."""
-    counts: PairCounts = {}
+    counts = count_pairs(words, weights, meter)
     for word, weight in zip(words, weights):
-        index = 0
-        while index < len(word) - 1:
-            left, right = word[index : index + 2]
-            counts[left, right] = counts.get((left, right), 0) + weight
-            in_a_run = left == right and word[index + 1 : index + 3] == [left, left]
-            index += 2 if in_a_run else 1
+        for token, run in itertools.groupby(word):
+            pairs = len(list(run)) - 1
+            if pairs:
+                counts[token, token] -= pairs // 2 * weight
     return counts
 
 
@@ -140,50 +137,12 @@ right_to_left = replacing(naive.train, merge_pair=merge_backwards)
 
 def choose_in_even_slices(counts: PairCounts, keys: Sequence[Any], meter: Meter) -> Pair:
     """Four workers choose among as many pairs each, and nobody among the pairs that are left."""
-    pairs, found = list(counts), {}
-    size = max(len(pairs) // 4, 1)
-    for start in range(0, min(size * 4, len(pairs)), size):
-        part = {pair: counts[pair] for pair in pairs[start : start + size]}
-        best = most_frequent_pair(part, keys, meter)
-        found[best] = counts[best]
-    return most_frequent_pair(found, keys, meter)
+    pairs = list(counts.items())
+    shared_out = max(len(pairs) // 4, 1) * 4
+    return most_frequent_pair(dict(pairs[:shared_out]), keys, meter)
 
 
 loses_pairs_in_parallel_maximum = replacing(naive.train, most_frequent_pair=choose_in_even_slices)
-
-
-def dead_neighbour(
-    word_counts: WordCounts, num_merges: int, *_: Meter, tie_break: TieBreak = GREATEST_BYTES
-) -> list[Merge]:
-    """Updates the counts around each occurrence by the neighbours it had, which the same merge may
-    have replaced.
-    """
-    learned = Vocabulary(tie_break.key)
-    words, weights = [list(word) for word in word_counts], list(word_counts.values())
-    counts = count_pairs(words, weights, NULL_METER)
-
-    def replace(old: Pair, new: Pair, weight: int) -> None:
-        counts[old] = counts.get(old, 0) - weight
-        counts[new] = counts.get(new, 0) + weight
-
-    while any(count > 0 for count in counts.values()) and len(learned.merges) < num_merges:
-        left, right = pair = most_frequent_pair(counts, learned.keys, NULL_METER)
-        token = learned.add(pair)
-        del counts[pair]
-
-        for number, (word, weight) in enumerate(zip(words, weights)):
-            words[number], place = merge_pair(word, pair, token), 0
-            while place < len(word) - 1:
-                if (word[place], word[place + 1]) != pair:
-                    place += 1
-                    continue
-                if place:
-                    before = word[place - 1]
-                    replace((before, left), (before, token), weight)
-                place += 2
-                if place < len(word):
-                    replace((right, word[place]), (token, word[place]), weight)
-    return learned.merges
 
 
 # Going on from inherited merges
