@@ -119,8 +119,8 @@ def test_command(
 
     after = stored_records(folder)
     assert after[: len(records)] == records
-    assert complaints(row, outcome, measurements(after) - measurements(records)) == []
-    assert file_complaints(row, folder, files) == []
+    expect_outcome(row, outcome, measurements(after) - measurements(records))
+    expect_files(row, folder, files)
 
 
 def test_every_command_has_a_row_and_no_two_rows_have_one_name() -> None:
@@ -132,10 +132,11 @@ def test_a_row_that_is_not_as_expected_is_reported() -> None:
     outcome = Outcome(0, "│ heap │ 0.12 s\n naive 3 ms right\n", "")
     texts = ["heap │ 0.12 s naive 3 ms", "right"]
     right = Row("", ["python -m harness"], out=texts, rows=["heap", "naive"], measured=2)
-    assert complaints(right, outcome, 2) == []
+    expect_outcome(right, outcome, 2)
     wrong: dict[str, Any] = {"exit": 2, "out": ["right", "heap"], "rows": ["hea"]}
     for name, value in {**wrong, "err": ["sentence"], "measured": 3}.items():
-        assert len(complaints(replace(right, **{name: value}), outcome, 2)) == 1, name
+        with pytest.raises(AssertionError):
+            expect_outcome(replace(right, **{name: value}), outcome, 2)
 
 
 @pytest.fixture(scope="session")
@@ -204,46 +205,26 @@ def in_this_process(argv: list[str]) -> Iterator[None]:
             del sys.modules[name]
 
 
-def complaints(row: Row, outcome: Outcome, measured: int) -> list[str]:
-    """What of an outcome is not as the row expects."""
+def expect_outcome(row: Row, outcome: Outcome, measured: int) -> None:
+    """Fail unless an outcome is as the row expects."""
     out, err = outcome.out, without_progress(outcome.err)
-    found = [f"{text!r} is missing from {err!r}" for text in row.err if text not in err]
-    if outcome.code != row.exit:
-        found.append(f"exit code {outcome.code}, not {row.exit}: {err or out}")
-    if measured != row.measured:
-        found.append(f"{measured} measurements were recorded, not {row.measured}")
+    assert outcome.code == row.exit, err or out
+    assert measured == row.measured
+    assert "Traceback" not in out + err
+    assert [text for text in row.err if text not in err] == [], err
+    if not row.err:
+        assert err == ""
+    elif row.exit and not row.out and not err.startswith("usage:"):
+        assert (out, len(err.splitlines())) == ("", 1), err
 
-    is_refused = row.err and row.exit and not row.out and not err.startswith("usage:")
-    if is_refused and (out or len(err.splitlines()) != 1):
-        found.append(f"not one sentence: {out}{err}")
-    if not row.err and err:
-        found.append(f"standard error has {err}")
-    if "Traceback" in out + err:
-        found.append(f"a traceback: {out}{err}")
-    for absent in (missing(row.out, " ".join(out.split())), missing_row(row.rows, out)):
-        if absent is not None:
-            found.append(f"{absent!r} is missing from {out}")
-    return found
-
-
-def missing(texts: list[str], out: str) -> str | None:
-    """The first of the texts that does not come after those before it."""
-    place = 0
-    for text in texts:
-        if (found := out.find(text, place)) < 0:
-            return text
-        place = found + len(text)
-    return None
-
-
-def missing_row(names: list[str], out: str) -> str | None:
-    """The first of the names that does not start a line after those before it, as a whole word."""
+    words = " ".join(out.split())
+    for text in row.out:
+        assert text in words, out
+        words = words.partition(text)[2]
     lines = iter(re.sub(r"^[\s|│┃]+", "", line) for line in out.splitlines())
-    for name in names:
+    for name in row.rows:
         whole = re.compile(re.escape(name) + r"(?![\w-])")
-        if not any(whole.match(line) for line in lines):
-            return name
-    return None
+        assert any(map(whole.match, lines)), f"{name!r} starts no row of {out}"
 
 
 def without_progress(err: str) -> str:
@@ -279,27 +260,25 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     }
 
 
-def file_complaints(row: Row, folder: Path, before: dict[str, bytes]) -> list[str]:
-    """What of the files is not as the row expects; those of `results` are counted by
+def expect_files(row: Row, folder: Path, before: dict[str, bytes]) -> None:
+    """Fail unless the files are as the row expects; those of `results` are counted by
     measurements.
     """
     after = snapshot(folder)
     recorded = "results/local" if row.measured or row.exit not in (0, 2) else "nothing is recorded"
-    written = []
+    written = set()
     for name, content in after.items():
         is_record = fnmatch.fnmatch(name, f"{recorded}/*") and not name.endswith(MADE)
         if before.get(name) != content and not is_record:
-            written.append(name)
+            written.add(name)
 
-    found = [f"{name} is gone" for name in before.keys() - after.keys()]
+    assert before.keys() <= after.keys()
     expected = set[str]()
     for pattern in row.files:
         matching = fnmatch.filter(written, pattern)
+        assert matching, f"{pattern} was not written"
         expected.update(matching)
-        if not matching:
-            found.append(f"{pattern} was not written")
-    found += [f"{name} was written" for name in written if name not in expected]
+    assert written == expected
     for name, texts in row.holds.items():
-        text_of_file = after.get(name, b"").decode(errors="replace")
-        found += [f"{name} does not hold {text!r}" for text in texts if text not in text_of_file]
-    return found
+        content_of_file = after.get(name, b"").decode(errors="replace")
+        assert [text for text in texts if text not in content_of_file] == [], name
