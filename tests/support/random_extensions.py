@@ -72,23 +72,12 @@ def random_table(dice: random.Random) -> dict[bytes, int]:
 
 
 def spoilt(merges: Sequence[Merge], dice: random.Random) -> list[Merge]:
-    """The list with one thing wrong, or perhaps not wrong."""
+    """The list with some merges left out, swapped, repeated or inserted, or perhaps as it was."""
     spoilt = list(merges)
     at = dice.randint(0, len(spoilt))
     tokens = [bytes((byte,)) for byte in b"\x00\x01ab\xff"] + [a + b for a, b in spoilt[:at]]
     other = (dice.choice(tokens), dice.choice(tokens))
 
-    way = dice.choice(("cut", "leave out", "swap", "repeat", "insert", "replace the rest", "none"))
-    if way == "cut":
-        del spoilt[at:]
-    elif way == "leave out":
-        del spoilt[at : at + 1]
-    elif way == "swap":
-        spoilt[at : at + 2] = spoilt[at : at + 2][::-1]
-    elif way == "repeat":
-        spoilt[at:at] = spoilt[:1]
-    elif way == "insert":
-        spoilt.insert(at, other)
-    elif way == "replace the rest":
-        spoilt[at:] = spoilt[:1]
+    stop = dice.choice((at, at + 1, at + 2, len(spoilt)))
+    spoilt[at:stop] = dice.choice(([], [other], spoilt[:1], spoilt[at : at + 2][::-1]))
     return spoilt
