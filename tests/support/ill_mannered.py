@@ -23,7 +23,6 @@ from variants.contract import NULL_METER, Merge, Meter, WordCounts
 Words = list[tuple[bytes, int]]
 quick = heap.train
 calls = itertools.count()
-kept: list[Merge] = []
 
 
 def changing(
@@ -48,21 +47,11 @@ def changing(
 # Where to stop
 
 one_merge_too_many = changing(number=lambda number: number and number + 1)
-one_merge_too_few = changing(number=lambda number: number - 1)
 merges_before_it_asks_whether_to = changing(number=lambda number: max(number, 1))
 loses_words_when_threads_do_not_divide_them = changing(
     words=lambda words, threads: words[: len(words) // threads * threads]
 )
 sees_65536_words = changing(words=lambda words, _: words[: 1 << 16], learn=quick)
-
-
-def raises_at_exhaustion(
-    word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
-) -> list[Merge]:
-    merges = honest(word_counts, num_merges, *meter, **options)
-    if len(merges) < num_merges:
-        raise ValueError("max() arg is an empty sequence")
-    return merges
 
 
 def ignores_min_count(*arguments: Any, min_count: int = 1, **options: Any) -> list[Merge]:  # noqa: ARG001 - the fault
@@ -84,7 +73,6 @@ breaks_ties_otherwise_after_1000_merges = changing(
 leaves_out_what_begins_with_c0 = changing(
     merges=lambda merges: [merge for merge in merges if merge[0] != b"\xc0"]
 )
-keeps_its_merges_from_call_to_call = changing(merges=lambda merges: kept.extend(merges) or kept)  # type: ignore[func-returns-value]
 returns_bytearrays = changing(merges=lambda merges: [(bytearray(a), b) for a, b in merges])
 returns_a_generator = changing(merges=iter)
 

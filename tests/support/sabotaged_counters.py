@@ -185,9 +185,7 @@ cuts_anywhere = in_ranges(lambda _: [""])
 
 
 def lists_words_at_each_occurrence(corpus: Corpus) -> WordCounts:
-    words: list[bytes] = []
-    for word, count in honest(corpus).items():
-        words += [word] * count
+    words = list(Counter(dict(honest(corpus))).elements())
     return WordCounts.from_columns(words, [1] * len(words))
 
 
@@ -207,12 +205,6 @@ def reports_a_phase_of_training(corpus: Corpus, meter: Meter = NULL_METER) -> Wo
     word_counts = honest(corpus)
     meter.lap("update")
     return word_counts
-
-
-def raises_on_an_empty_file(corpus: Corpus) -> WordCounts:
-    if not read_bytes(corpus):
-        raise ValueError("cannot mmap an empty file")
-    return honest(corpus)
 
 
 def counts_nothing(corpus: Corpus) -> WordCounts:
