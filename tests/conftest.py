@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import functools
 import gc
-import itertools
 import os
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -75,15 +75,6 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000)
 
 
-@pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A new folder at every call of next: pytest's own look through all there are, thousands of
-    times over.
-    """
-    above = tmp_path_factory.mktemp("caches")
-    return (above / str(number) for number in itertools.count())
-
-
 @pytest.fixture(scope="session", autouse=True)
 def packages_looked_up_once() -> Iterator[None]:
     """No test installs any, and each run of hundreds would read what two dozen packages say of
@@ -108,10 +99,12 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def cache_folder(folders: Iterator[Path], tables: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that this test's cache lies in; all that there is in it are the tables."""
-    own = next(folders)
-    (own / "cache").mkdir(parents=True)
+def cache_folder(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that this test's cache lies in; all that there is in it are the tables. pytest's
+    own tmp_path looks through all there are, thousands of times over.
+    """
+    own = Path(tempfile.mkdtemp(dir=tables.parent))
+    (own / "cache").mkdir()
     (own / "cache" / tables.name).hardlink_to(tables)
     monkeypatch.setenv(cache.VARIABLE, str(own / "cache"))
     monkeypatch.setenv(quiet.VARIABLE, str(own))
