@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,12 @@ from harness import corpora
 from harness.common import registry
 from harness.common.cards import DataCard
 from harness.corpora.files import CorpusFile
+from harness.measure.process import Answer
 from harness.records.file import read_records
-from harness.records.schema import BY_ITSELF
+from harness.records.schema import Cell
 from harness.results.selection import latest
+from harness.runs.cells import Block, TrainCell
+from harness.runs.jobs import Counted, Trained, trained_cell
 from harness.runs.plan import planned
 from harness.worker.calling import OWN
 
@@ -26,7 +28,7 @@ PAGES = [*CHECKOUT.glob("docs/explanation/*.md"), *CHECKOUT.glob("results/*/*.md
 FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(python -m harness [^`]*)`")
 STORED = re.compile(r" results=(results/[\w/]+)(?: |$)")
-Cell = tuple[Any, ...]
+Key = tuple[Any, ...]
 STALE = {
     "results/scale": "series_scale_rest takes a night",
     "results/sweep/corpora": "naive_extending came later",
@@ -56,56 +58,21 @@ def commands() -> dict[str, list[list[str]]]:
 COMMANDS = commands()
 
 
-def key(
-    variant: str, params: Mapping[str, Any], *, data: str | None, vocab_size: int | None, **how: Any
-) -> Cell:
+def key(cell: Cell) -> Key:
     """What must be the same; of parameters, those that the variant still has."""
-    existing = registry.variants()[variant].params
-    kept = {name: value for name, value in params.items() if name in existing}
-    name = str(data).partition("(")[0]
+    existing = registry.variants()[str(cell.variant)].params
+    kept = {name: value for name, value in cell.params.items() if name in existing}
+    name = str(cell.data.name).partition("(")[0]
     name = name if name in registry.cards("data") else "file"
-    return variant, json.dumps(kept, sort_keys=True), name, vocab_size, *how.values()
+    words = cell.counting, cell.threads, cell.pattern, cell.min_count
+    params = json.dumps(kept, sort_keys=True)
+    return cell.variant, params, name, cell.vocab_size, *words, cell.tie_break
 
 
-def stored_cells(folder: str) -> set[Cell]:
-    cells = set()
-    for record in latest(read_records([CHECKOUT / folder])):
-        cell = record.cell
-        if record.trains:
-            cells.add(
-                key(
-                    str(cell.variant),
-                    cell.params,
-                    data=cell.data.name,
-                    vocab_size=cell.vocab_size,
-                    counting=cell.counting,
-                    threads=cell.threads,
-                    pattern=cell.pattern,
-                    min_count=cell.min_count,
-                    tie_break=cell.tie_break,
-                )
-            )
-    return cells
-
-
-def planned_cells(overrides: list[str]) -> set[Cell]:
-    cells = set()
-    for cell in planned(overrides).cells:
-        reads_text = "from_file" in cell.variant.tags
-        cells.add(
-            key(
-                cell.variant.name,
-                cell.variant.params,
-                data=cell.reading.file.name,
-                vocab_size=cell.vocab_size,
-                counting=BY_ITSELF if reads_text else cell.count.counter.name,
-                threads=cell.count.threads,
-                pattern=None if cell.reading.file.table else cell.reading.pattern_name,
-                min_count=cell.min_count,
-                tie_break=cell.tie_break,
-            )
-        )
-    return cells
+def planned_key(cell: TrainCell) -> Key:
+    """The key of what would be recorded of a cell."""
+    answer = Answer("ok")
+    return key(trained_cell(Trained(cell, Block(0), "", answer, Counted(answer))))
 
 
 def stand_in(card: DataCard, *_: Any) -> CorpusFile:
@@ -117,7 +84,7 @@ def test_every_folder_of_an_experiment_is_compared() -> None:
     assert {"results/readme/ladder", "results/series", "results/peers"} <= COMMANDS.keys()
 
 
-def is_outside(cell: Cell) -> bool:
+def is_outside(cell: Key) -> bool:
     """Whether it is of a trainer that is measured only where it is installed."""
     return registry.OUTSIDE in registry.variants()[cell[0]].tags
 
@@ -135,14 +102,15 @@ def test_a_stored_table_has_the_cells_that_its_commands_plan(
     folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpora, "prepare", stand_in)
-    expected: set[Cell] = set()
+    expected: set[Key] = set()
     for overrides in COMMANDS[folder]:
         given = [one for one in overrides if not one.startswith("data.path=")]
         if given != overrides and not any(one.startswith("data=") for one in given):
             given.append("data=file")
-        expected |= planned_cells(given)
+        expected.update(map(planned_key, planned(given).cells))
 
-    stored = stored_cells(folder)
+    records = latest(read_records([CHECKOUT / folder]))
+    stored = {key(record.cell) for record in records if record.trains}
     if any(cell[-1] == OWN for cell in expected):  # each trainer's own is in the records
         stored, expected = ({cell[:-1] for cell in cells} for cells in (stored, expected))
     assert stored <= expected
