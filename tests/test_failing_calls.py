@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from failing_calls import COMMANDS, KINDS
-from workbench import CHECKOUT, SUPPORT
+from workbench import CHECKOUT, SUPPORT, ran
 
 FAST = [("encode over", "rename")]
 MOST = os.environ.get("FAILING_CALLS", "1")
@@ -41,7 +40,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_call_that_fails_costs_a_sentence_and_no_file(
     library: Path, command: str, kind: str
 ) -> None:
-    environment = {**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": str(CHECKOUT)}
-    line = [sys.executable, str(SUPPORT / "failing_calls.py"), command, kind, MOST]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+    line = (str(SUPPORT / "failing_calls.py"), command, kind, MOST)
+    done = ran(CHECKOUT, *line, variables={"LD_PRELOAD": str(library)}, check=True)
     assert json.loads(done.stdout) == []

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rows import rows_beside
-from workbench import CHECKOUT, damage
+from workbench import damage, ran
 
 from harness.__main__ import main
 from harness.common.errors import OK, UNMEASURED, USAGE
@@ -134,10 +132,8 @@ def test_an_output_is_a_plain_file(output: str, capsys: pytest.CaptureFixture[st
     ],
 )
 def test_what_was_written_is_whole_if_nobody_can_be_told(command: str, written: str) -> None:
-    line = [sys.executable, "-m", "harness", *command.split()]
     with Path("/dev/full").open("w") as full:
-        environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-        done = subprocess.run(line, env=environment, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = ran(Path(), "-m", "harness", *command.split(), stdout=full)
     assert done.returncode == UNMEASURED
     assert "; every file that it has written is whole\n" in done.stderr
     assert Path(written).exists()
@@ -173,8 +169,8 @@ def test_a_file_that_a_power_cut_changed_is_named(
         "ids": "tokenizer decode now/tokenizer now/ids.bin",
         "words": "variant=heap data=words data.path=now/words.parquet vocab_size=258",
     }
-    whole = {path: path.read_bytes() for path in Path("now").rglob("*") if path.is_file()}
-    for path, content in whole.items():
+    for name, content in contents(Path("now")).items():
+        path = Path(name)
         if path.name == "tokenizer_config.json" or (how, path.name) in READ_WITHOUT:
             continue
         if how == "older":
@@ -207,9 +203,7 @@ def test_of_two_commands_at_once_one_is_told_that_the_output_exists(command: str
     Path("empty").mkdir()
     Path("texts").mkdir()
     Path("texts/README").write_text("mine")
-    together = [sys.executable, "-c", TOGETHER, *command.split()]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    done = subprocess.run(together, env=environment, capture_output=True, text=True, check=True)
+    done = ran(Path(), "-c", TOGETHER, *command.split())
     assert done.stdout.splitlines()[-1] == "[0, 2]", done.stderr
     assert " already" in done.stderr
     assert "Traceback" not in done.stderr
