@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Behaviour = Callable[["Request"], None]
@@ -24,22 +24,18 @@ class Request(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         """Describe the file as the hub of Hugging Face does."""
-        self.send_response(200)
-        headers = {"ETag": '"first"', "X-Repo-Commit": "0" * 40}
-        for name, value in {**headers, "Content-Length": str(len(self.server.content))}.items():
-            self.send_header(name, value)
-        self.end_headers()
+        length = str(len(self.server.content))
+        headers = {"ETag": '"first"', "X-Repo-Commit": "0" * 40, "Content-Length": length}
+        self.answer(200, b"", headers)
 
     def log_message(self, *_: object) -> None:
         pass
 
-    def answer(
-        self, code: int, body: bytes, headers: dict[str, str] | None = None, size: int | None = None
-    ) -> None:
+    def answer(self, code: int, body: bytes, headers: Mapping[str, str]) -> None:
+        """Answer with these headers alone; the end of the connection is that of the body."""
         self.send_response(code)
-        for name, value in (headers or {}).items():
+        for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body) if size is None else size))
         self.end_headers()
         self.wfile.write(body)
 
@@ -76,7 +72,7 @@ def cut_after(length: int | None) -> Behaviour:
 
     def behave(request: Request) -> None:
         content = request.server.content
-        request.answer(200, content[:length], size=len(content))
+        request.answer(200, content[:length], {"Content-Length": str(len(content))})
 
     return behave
 
@@ -97,26 +93,17 @@ def stall_after(length: int) -> Behaviour:
 
 def headers(headers: dict[str, str]) -> Behaviour:
     """Serve the file with these headers alone."""
-
-    def behave(request: Request) -> None:
-        request.send_response(200)
-        for name, value in headers.items():
-            request.send_header(name, value)
-        request.end_headers()
-        request.wfile.write(request.server.content)
-
-    return behave
+    return lambda request: request.answer(200, request.server.content, headers)
 
 
 def endless(request: Request) -> None:
-    request.send_response(200)
-    request.end_headers()
+    request.answer(200, b"", {})
     while not request.server.released.is_set():
         request.wfile.write(bytes(1 << 16))
 
 
 def bomb(request: Request) -> None:
-    request.answer(200, gzip.compress(b" low" * 1_250_000))
+    request.answer(200, gzip.compress(b" low" * 1_250_000), {})
 
 
 def refuse(code: int, **headers: str) -> Behaviour:
