@@ -8,7 +8,6 @@ did not refuse in a sentence. Such an input becomes a row of that reader's tests
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import sys
@@ -22,6 +21,7 @@ import atheris
 with atheris.instrument_imports(include=["harness"]):
     from harness.common import registry
     from harness.common.errors import Refusal
+    from harness.proof.certificate import digest_line
     from harness.proof.outside import check_certificate
     from harness.records.lines import decoded_line
     from harness.tokenizer import train
@@ -29,8 +29,7 @@ with atheris.instrument_imports(include=["harness"]):
     from harness.tokenizers.folder import parse
 
 CHECKOUT = Path(__file__).parents[2]
-IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-FOLDER = Path(tempfile.mkdtemp(dir=IN_MEMORY))
+FOLDER = Path(tempfile.mkdtemp())
 FILE = FOLDER / "given"
 
 
@@ -55,14 +54,10 @@ def record(content: bytes) -> None:
 def certificate(content: bytes) -> None:
     """A table and a certificate of it, parted by a byte of zero; their digests are right."""
     table, _, body = content.partition(b"\0")
-    head = b"bpe-certificate 1\ntable %d %s\n" % (
-        len(table),
-        hashlib.sha256(table).hexdigest().encode(),
-    )
-    body = head + body
-    sealed = body + b"sha256 %s\n" % hashlib.sha256(body).hexdigest().encode()
+    digest = digest_line(table)[len("sha256 ") :]
+    body = b"bpe-certificate 1\ntable %d %s%s" % (len(table), digest, body)
     FILE.write_bytes(table)
-    FILE.with_suffix(".certificate").write_bytes(sealed)
+    FILE.with_suffix(".certificate").write_bytes(body + digest_line(body))
     with redirect_stdout(io.StringIO()):
         try:
             check_certificate.check(str(FILE), str(FILE.with_suffix(".certificate")))
@@ -103,15 +98,12 @@ def seeds(door: str) -> list[bytes]:
 
 
 def main() -> None:
-    """Fuzz the door that the first argument names; the others are libFuzzer's own."""
-    if len(sys.argv) < 2 or sys.argv[1] not in DOORS:
-        sys.exit(
-            f"usage: python {sys.argv[0]} {'|'.join(DOORS)} [FOLDER] [-max_total_time=SECONDS]"
-        )
+    """Fuzz the door that the first argument names, from the seeds that it writes to the folder that
+    the second does; the others are libFuzzer's own.
+    """
     door = sys.argv.pop(1)
-    found = [Path(argument) for argument in sys.argv[1:] if not argument.startswith("-")]
-    for number, content in enumerate(seeds(door) if found else []):
-        (found[0] / f"seed-{number}").write_bytes(content)
+    for number, content in enumerate(seeds(door)):
+        Path(sys.argv[1], f"seed-{number}").write_bytes(content)
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the checker writes to it
     atheris.Setup(sys.argv, DOORS[door])
