@@ -124,25 +124,16 @@ def prepared(word_counts: WordCounts, num_merges: int) -> list[Merge]:
 
 
 class Described:
-    """A trainer that trains when somebody looks how it is called, if it finds its words then; or
-    pretends to be imported already, and takes a hundredth of a second.
-    """
+    """A trainer that trains when somebody looks how it is called, if it finds its words then."""
 
-    def __init__(self, is_impatient: bool) -> None:
-        self.is_impatient = is_impatient
+    def __init__(self) -> None:
         self.early: list[Merge] | None = None
 
     @property
     def __signature__(self) -> inspect.Signature:
-        found = importer()
-        job: dict[str, Any] = {}
-        if found is not None and self.is_impatient:
-            job = hear_of_the_job(found)
-            work(0.01)
-        elif found is not None and found.call is not None:
-            job = asdict(found.call.job)
-        if "words" in job:
-            self.early = learned_from(job)
+        call = getattr(importer(), "call", None)
+        if call is not None and call.job.words:
+            self.early = learned_from(asdict(call.job))
         return inspect.signature(honest)
 
     def __call__(self, word_counts: WordCounts, num_merges: int, *_: Any, **__: Any) -> list[Merge]:
@@ -150,5 +141,4 @@ class Described:
         return self.early or honest(word_counts, num_merges)
 
 
-described = Described(is_impatient=False)
-impatiently_described = Described(is_impatient=True)
+described = Described()
