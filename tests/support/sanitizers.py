@@ -7,13 +7,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from workbench import CHECKOUT, SUPPORT
 
-from variants.contract import Merge, Veto
+from variants.contract import Merges, Veto
 from variants.vetoes import limits_of
 
 HEAVIEST = {b"ab": 2**63 - 1}
@@ -70,23 +71,12 @@ def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
     return compiled(driver, folder, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", *flags)
 
 
-def printed_merges(
-    program: Path, texts: Sequence[str], *arguments: str, first_byte: int = 0
-) -> list[list[Merge]]:
+def printed_merges(program: Path, texts: Sequence[str]) -> list[Merges]:
     """Run a driver, see that no sanitizer says anything, and read a line of token ids for each
     case.
     """
     cases = program.with_name("cases")
     cases.write_text("".join(texts))
-    ended = subprocess.run([program, cases, *arguments], capture_output=True, text=True)
+    ended = subprocess.run([program, cases], capture_output=True, text=True)
     assert (ended.stderr, ended.returncode) == ("", 0)
-    answers = []
-    for line in ended.stdout.splitlines():
-        numbers = list(map(int, line.split()))
-        tokens = [b""] * first_byte + [bytes((byte,)) for byte in range(256)]
-        merges = []
-        for left, right in zip(numbers[::2], numbers[1::2], strict=True):
-            merges.append((tokens[left], tokens[right]))
-            tokens.append(tokens[left] + tokens[right])
-        answers.append(merges)
-    return answers
+    return [Merges(array("I", map(int, line.split()))) for line in ended.stdout.splitlines()]
