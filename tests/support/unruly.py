@@ -48,23 +48,8 @@ def first(*steps: Callable[[], Any]) -> Trainer:
     return train
 
 
-def first_with_meter(step: Callable[[Meter], Any]) -> Trainer:
-    """A trainer that does something with its meter, and then learns the right merges."""
-
-    def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-        step(meter)
-        return honest(word_counts, num_merges, meter)
-
-    return train
-
-
-def returning(answer: Callable[[list[Merge]], Any]) -> Trainer:
-    """A trainer that returns something made of the right merges."""
-    return lambda word_counts, num_merges: answer(honest(word_counts, num_merges))
-
-
-def reporting(answer: Callable[[list[Merge], Meter], Any]) -> Trainer:
-    """The same, with a meter that is told of them."""
+def returning(answer: Callable[[list[Merge], Meter], Any]) -> Trainer:
+    """A trainer that returns something made of the right merges, and may report to its meter."""
 
     def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> Any:
         return answer(honest(word_counts, num_merges), meter)
@@ -142,11 +127,21 @@ removes_its_folder = first(lambda: shutil.rmtree(JOB))
 takes_two = first()
 leaves_a_thread = first(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start())
 closes_standard_output = first(lambda: sys.stdout.close())
-returns_none = returning(lambda merges: None)
-returns_one_too_few = returning(lambda merges: merges[:-1])
-returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
-hands_over_too_much = first_with_meter(lambda meter: meter.add("update", 1000.0))
-invents_a_phase = first_with_meter(lambda meter: meter.lap("merge"))
+returns_none = returning(lambda merges, _: None)
+returns_one_too_few = returning(lambda merges, _: merges[:-1])
+returns_the_last_twice = returning(lambda merges, _: [*merges[:-1], (b"\x00", b"\xff")])
+
+
+@returning
+def hands_over_too_much(right: list[Merge], meter: Meter) -> list[Merge]:
+    meter.add("update", 1000.0)
+    return right
+
+
+@returning
+def invents_a_phase(right: list[Merge], meter: Meter) -> list[Merge]:
+    meter.lap("merge")
+    return right
 
 
 def raises(word_counts: WordCounts, num_merges: int) -> list[Merge]:
@@ -375,7 +370,7 @@ talks_without_end = without_end(lambda: say(b"12\nbegin\nend\n\xff" * 100))
 prints_without_end = without_end(lambda: os.write(1, MORE))
 allocates_without_end = without_end(lambda: b"x" * (16 << 20), 0.01)
 lets_children_allocate = without_end(lambda: python(HOLDS), 0.05)
-allocates_at_once = returning(lambda merges: [(b"a" * (1 << 40), b"b")])
+allocates_at_once = returning(lambda merges, _: [(b"a" * (1 << 40), b"b")])
 
 
 @first
@@ -415,13 +410,13 @@ def works_in_a_thread() -> None:
     worker.join()
 
 
-@first_with_meter
-def works_and_reports(meter: Meter) -> None:
+def works_and_reports(word_counts: WordCounts, num_merges: int, meter: Meter) -> list[Merge]:
     work(0.25)
     meter.lap("init")
+    return honest(word_counts, num_merges, meter)
 
 
-@reporting
+@returning
 def hangs_after_some_merges(right: list[Merge], meter: Meter) -> None:
     meter.follow(right[:5])
     time.sleep(A_LONG_TIME)
@@ -437,7 +432,7 @@ def waits_to_be_ended() -> None:
         time.sleep(A_LONG_TIME)
 
 
-@reporting
+@returning
 def stops_on_request(right: list[Merge], meter: Meter) -> list[Merge]:
     """Asks whether to go on, as native code does, and returns what it has made when it is not
     to.
@@ -447,7 +442,7 @@ def stops_on_request(right: list[Merge], meter: Meter) -> list[Merge]:
     return right[:3]
 
 
-@reporting
+@returning
 def shows_progress(right: list[Merge], meter: Meter) -> list[Merge]:
     for done in range(len(right)):
         meter.progress(done)
