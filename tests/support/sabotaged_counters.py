@@ -150,22 +150,19 @@ always_takes_the_same_pattern = splitting_by(lambda _: Corpus("").pattern or "")
 # Sharing a file out.
 
 
-def in_ranges(marks: Callable[[Sequence[str]], Iterable[str]]) -> Count:
-    """A counter that shares a file out evenly, and cuts behind the next of the marks that it makes
-    of the special tokens.
+def in_ranges(patterns: Callable[[Iterable[str]], Iterable[str]]) -> Count:
+    """A counter that shares a file out evenly, and cuts behind the next match of the patterns that it
+    makes of the special tokens.
     """
 
     def count(corpus: Corpus, *_: Meter, threads: int = 1) -> WordCounts:
         content = read_bytes(corpus)
+        expression = "|".join(patterns(map(re.escape, corpus.special_tokens))) or "(?!)"
         bounds = {0, len(content)}
         for part in range(1, threads):
-            found = []
-            for mark in map(str.encode, marks(corpus.special_tokens)):
-                place = content.find(mark, len(content) * part // threads)
-                if place >= 0:
-                    found.append((place, place + len(mark)))
-            if found:
-                bounds.add(min(found)[1])
+            start = len(content) * part // threads
+            if found := re.compile(expression.encode()).search(content, start):
+                bounds.add(found.end())
 
         summed: Counter[bytes] = Counter()
         for start, stop in pairwise(sorted(bounds)):
@@ -177,8 +174,8 @@ def in_ranges(marks: Callable[[Sequence[str]], Iterable[str]]) -> Count:
 
 cuts_at_any_special_token = in_ranges(lambda tokens: tokens)
 cuts_behind_newlines = in_ranges(lambda _: ["\n"])
-always_cuts_at_endoftext = in_ranges(lambda _: ["<|endoftext|>"])
-cuts_anywhere = in_ranges(lambda _: [""])
+always_cuts_at_endoftext = in_ranges(lambda _: [re.escape("<|endoftext|>")])
+cuts_anywhere = in_ranges(lambda _: ["(?:)"])
 
 
 # Manners.
