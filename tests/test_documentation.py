@@ -24,7 +24,7 @@ import tomllib
 from checked import passing
 from planted_faults import copied
 from rows import write_files
-from workbench import CHECKOUT
+from workbench import CHECKOUT, ran
 
 from harness.common import errors, registry
 from harness.conformance import trainer_checks
@@ -131,8 +131,7 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_pa
         pytest.skip("the site is built with what pip install -e '.[docs]' installs")
     site_pages.write_pages(CHECKOUT / "build/pages", tmp_path / "not executed")
     site = tmp_path / "site"
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
-    built = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    built = ran(CHECKOUT, *["-m", "mkdocs", "build", "--strict", "--site-dir"], str(site))
     assert built.returncode == 0, built.stderr
 
     pages = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
