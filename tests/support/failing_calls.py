@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import gzip
 import hashlib
 import importlib
 import io
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 
 from gating import CARD, new_repository
 from local_server import serving
+from rows import write_files
 
 from harness.__main__ import main
 from harness.common import files
@@ -72,12 +74,6 @@ class Command(NamedTuple):
     """Whether a reader finds a set, of which a part is kept when the command ends early."""
     repository: bool = False
     """Whether the folder is a repository, with a trainer that was changed since."""
-
-
-def certificate() -> str:
-    import gzip
-
-    return gzip.decompress(Path("new.gz").read_bytes()).decode()
 
 
 def recorded() -> frozenset[tuple[str, str]]:
@@ -139,7 +135,8 @@ COMMANDS = {
         "records merge one.jsonl --output merged",
     ),
     "certificate": Command(
-        "replay saved/merges.txt --data text.txt --certificate new.gz", certificate
+        "replay saved/merges.txt --data text.txt --certificate new.gz",
+        lambda: gzip.decompress(Path("new.gz").read_bytes()),
     ),
 }
 
@@ -153,18 +150,16 @@ def enter(folder: Path) -> None:
 
 def prepare(folder: Path, address: str) -> None:
     """Write what the commands read."""
-    for name in ("cache", "tmp", "beside"):
+    for name in ("cache", "tmp"):
         (folder / name).mkdir()
-    (folder / "beside" / "README").write_text("mine")
-    (folder / "text.txt").write_text("low low lower newest\n")
-    (folder / "other.txt").write_text("low low\n")
     card: dict[str, Any] = {
         "source": {"kind": "url", "url": f"{address}/served.txt", "file": "served.txt"}
     }
     digest = hashlib.sha256(SERVED).hexdigest()
     card["facts"] = {"bytes": len(SERVED), "sha256": digest}
-    (folder / "beside" / "data").mkdir()
-    (folder / "beside" / "data" / "served.yaml").write_text(json.dumps(card))
+    texts = {"text.txt": "low low lower newest\n", "other.txt": "low low\n"}
+    beside = {"beside/README": "mine", "beside/data/served.yaml": json.dumps(card)}
+    write_files(folder, {**texts, **beside})
     for name, source in {"one.jsonl": "repeats.jsonl", "two.jsonl": "sweep.jsonl"}.items():
         shutil.copy(RECORDS / source, folder / name)
     enter(folder)
