@@ -19,8 +19,7 @@ command line and what its user relies on.
     process   in a process of its own
     slow      left to the slow tests
 
-A list of one text may be that text. A row runs its module as `python -m ...` does, and nothing else of
-the product is imported, so rows outlive every module behind it.
+A list of one text may be that text. A row runs its module as `python -m ...` does.
 """
 
 from __future__ import annotations
@@ -28,12 +27,10 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import json
-import os
 import re
 import runpy
 import shlex
 import shutil
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -43,6 +40,7 @@ from typing import Any, Literal
 
 import pytest
 from rows import rows_of, write_files
+from workbench import contents, ran
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 TRAIN = (
@@ -105,8 +103,15 @@ ROWS = list(read_rows())
     [pytest.param(row, id=row.name, marks=pytest.mark.slow if row.slow else ()) for row in ROWS],
 )
 def test_command(
-    row: Row, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    row: Row,
+    folders_of_rows: dict[str, Path],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    folder = Path(shutil.copytree(folders_of_rows[row.folder], tmp_path / "here"))
+    if row.command == "harness.replay":  # all share the words that were counted before
+        monkeypatch.setenv("BPE_HARNESS_CACHE", str(folders_of_rows["cache"]))
     monkeypatch.chdir(folder)
     write_files(folder, row.write)
     *before, last = row.run
@@ -114,7 +119,7 @@ def test_command(
     for line in before:
         prepared = call(line, row, capfd)
         assert prepared.code == 0, prepared.err
-    files, records = snapshot(folder), stored_records(folder)
+    files, records = contents(folder), stored_records(folder)
     outcome = call(last, row, capfd)
 
     after = stored_records(folder)
@@ -150,37 +155,17 @@ def folders_of_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]
     shutil.copytree(FIXTURES / "records", plain / "records")
     shutil.copytree(plain, trained)
 
-    command = [sys.executable, *TRAIN.split()]
-    own = {**environment(), "BPE_HARNESS_CACHE": str(cache), "BPE_HARNESS_LOCKS": str(above)}
-    subprocess.run(command, cwd=trained, env=own, check=True, capture_output=True)
+    own = {"BPE_HARNESS_CACHE": str(cache), "BPE_HARNESS_LOCKS": str(above)}
+    ran(trained, *TRAIN.split(), variables=own, check=True)
     return {"plain": plain, "trained": trained, "cache": cache}
-
-
-@pytest.fixture
-def folder(
-    request: pytest.FixtureRequest,
-    folders_of_rows: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Path:
-    row: Row = request.getfixturevalue("row")
-    if row.command == "harness.replay":  # all share the words that were counted before
-        monkeypatch.setenv("BPE_HARNESS_CACHE", str(folders_of_rows["cache"]))
-    return Path(shutil.copytree(folders_of_rows[row.folder], tmp_path / "here"))
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(FIXTURES.parents[1]), "COLUMNS": "200"}
 
 
 def call(line: str, row: Row, capfd: pytest.CaptureFixture[str]) -> Outcome:
     """Run a command line: in this process, which is fast, or in one of its own."""
     _, _, module, *arguments = shlex.split(line)
     if row.process or row.given:
-        command = [sys.executable, "-m", module, *arguments]
-        done = subprocess.run(
-            command, input=row.given, env=environment(), capture_output=True, encoding="utf-8"
-        )
+        columns = {"COLUMNS": "200"}
+        done = ran(Path(), "-m", module, *arguments, variables=columns, input=row.given)
         return Outcome(done.returncode, done.stdout, done.stderr)
     capfd.readouterr()
     with in_this_process([module, *arguments]), pytest.raises(SystemExit) as ended:
@@ -252,19 +237,11 @@ def measurements(records: list[dict[str, Any]]) -> int:
     return count
 
 
-def snapshot(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-
-
 def expect_files(row: Row, folder: Path, before: dict[str, bytes]) -> None:
     """Fail unless the files are as the row expects; those of `results` are counted by
     measurements.
     """
-    after = snapshot(folder)
+    after = contents(folder)
     recorded = "results/local" if row.measured or row.exit not in (0, 2) else "nothing is recorded"
     written = set()
     for name, content in after.items():

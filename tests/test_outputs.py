@@ -5,13 +5,14 @@ at the same time.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rows import rows_beside
-from workbench import damage, ran
+from workbench import contents, damage, ran
 
 from harness.__main__ import main
 from harness.common.errors import OK, UNMEASURED, USAGE
@@ -31,10 +32,6 @@ def folder(here: Path) -> None:
         shutil.copy(FIXTURES / "records" / "repeats.jsonl", here / name)
     shutil.copytree(FIXTURES / "command_rows" / "folder" / "gate_pass", here / "gate_pass")
     train(here / "text.txt", 262).save("saved")
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def refused(command: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -170,14 +167,14 @@ def test_a_file_that_a_power_cut_changed_is_named(
         "words": "variant=heap data=words data.path=now/words.parquet vocab_size=258",
     }
     for name, content in contents(Path("now")).items():
-        path = Path(name)
+        path = Path("now", name)
         if path.name == "tokenizer_config.json" or (how, path.name) in READ_WITHOUT:
             continue
         if how == "older":
-            shutil.copy(Path("earlier", path.relative_to("now")), path)
+            shutil.copy(Path("earlier", name), path)
         else:
             damage(path, how)
-        reader = readers[path.relative_to("now").parts[0].partition(".")[0]]
+        reader = readers[re.split("[./]", name)[0]]
         assert path.name in refused(reader, capsys)
         path.write_bytes(content)
 

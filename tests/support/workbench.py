@@ -85,6 +85,15 @@ def written(folder: Path, text: str | bytes, name: str = "text.txt") -> Path:
     return path
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files of a folder by their names in it, but for bytecode."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
 def unruly(name: str, family: str = "") -> VariantCard:
     """A trainer of unruly.py, by default of a family of its own."""
     return VariantCard(name, f"unruly:{name}", family=family or name)
