@@ -24,9 +24,9 @@ A list of one text may be that text. A row runs its module as `python -m ...` do
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import json
+import os
 import re
 import runpy
 import shlex
@@ -37,6 +37,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
+from unittest import mock
 
 import pytest
 from rows import rows_of, write_files
@@ -47,6 +48,7 @@ TRAIN = (
     "-m harness variants=[heap,naive] data.path=text.txt vocab_size=270"
     " save=tokenizers measure=quick threads=1"
 )
+COLUMNS = {"COLUMNS": "200"}
 MADE = (".svg", ".png", ".html", ".md")
 LISTS = {"run", "out", "rows", "err", "files"}
 
@@ -161,32 +163,26 @@ def folders_of_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]
 
 
 def call(line: str, row: Row, capfd: pytest.CaptureFixture[str]) -> Outcome:
-    """Run a command line: in this process, which is fast, or in one of its own."""
+    """Run a command line with 200 columns: in this process, which is fast, or in one of its own."""
     _, _, module, *arguments = shlex.split(line)
     if row.process or row.given:
-        columns = {"COLUMNS": "200"}
-        done = ran(Path(), "-m", module, *arguments, variables=columns, input=row.given)
+        done = ran(Path(), "-m", module, *arguments, variables=COLUMNS, input=row.given)
         return Outcome(done.returncode, done.stdout, done.stderr)
+
     capfd.readouterr()
-    with in_this_process([module, *arguments]), pytest.raises(SystemExit) as ended:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    argv = mock.patch.object(sys, "argv", [module, *arguments])
+    with mock.patch.dict(os.environ, COLUMNS), argv, warnings.catch_warnings():
+        # of modules that were imported before they run
+        warnings.simplefilter("ignore", RuntimeWarning)
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+    forget_modules_of(Path.cwd())
     return Outcome(int(ended.value.code or 0), *capfd.readouterr())
 
 
-@contextlib.contextmanager
-def in_this_process(argv: list[str]) -> Iterator[None]:
-    """A command finds a terminal of 200 columns and the modules of its folder, and leaves no module
-    behind.
-    """
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        # of modules that were imported before they run
-        warnings.simplefilter("ignore", RuntimeWarning)
-        patch.setenv("COLUMNS", "200")
-        patch.setattr(sys, "argv", argv)
-        yield
-    here = str(Path.cwd())
+def forget_modules_of(folder: Path) -> None:
     for name, module in list(sys.modules.items()):
-        if (getattr(module, "__file__", None) or "").startswith(here):
+        if (getattr(module, "__file__", None) or "").startswith(str(folder)):
             del sys.modules[name]
 
 
