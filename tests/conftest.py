@@ -99,9 +99,11 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def cache_folder(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_folder(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder that this test's cache lies in; all that there is in it are the tables. pytest's
     own tmp_path looks through all there are, thousands of times over.
+
+    A command in one test leaves no folder of cards to the tests after it.
     """
     own = Path(tempfile.mkdtemp(dir=tables.parent))
     (own / "cache").mkdir()
@@ -110,13 +112,7 @@ def cache_folder(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(quiet.VARIABLE, str(own))
     monkeypatch.setattr(os, "fsync", lambda _: None)  # no test outlives a power cut
     cards.standard_library.cache_clear()
-    return own / "cache"
-
-
-@pytest.fixture(autouse=True)
-def no_folder_of_cards() -> Iterator[None]:
-    """A command in one test leaves no folder of cards to the tests after it."""
-    yield
+    yield own / "cache"
     if registry.Folder.path is not None:
         registry.use_folder(None)
 
