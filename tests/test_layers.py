@@ -98,13 +98,11 @@ def imported_modules(path: Path) -> set[Path]:
     """The files of `harness` that a file imports: `harness.runs.cells.TrainCell` is in one."""
     found = set()
     for module in imported(path):
-        while module:
-            file = CHECKOUT.joinpath(*module.split(".")).with_suffix(".py")
-            if file.is_file() and file != path and module.startswith("harness"):
+        for name in (module, module.rpartition(".")[0]):
+            file = CHECKOUT.joinpath(*name.split(".")).with_suffix(".py")
+            if name.startswith("harness") and file.is_file():
                 found.add(file)
-                break
-            module = module.rpartition(".")[0]
-    return found
+    return found - {path}
 
 
 def worker_modules() -> list[Path]:
