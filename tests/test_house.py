@@ -227,7 +227,7 @@ def test_nothing_names_a_place_on_a_machine_or_a_package_index() -> None:
         # a quick test that few files pass
         may_name = re.search(r"\.(?:org|com|io|net)\b", content.lower())
         matches = [*PACKAGE_INDEX.finditer(content)] if may_name else []
-        if name.endswith((".md", ".yaml", ".yml", ".json", ".jsonl", ".csv")):
+        if name.endswith((".md", ".yaml", ".yml", ".json", ".jsonl", ".csv", ".ipynb")):
             matches += PLACE_ON_A_MACHINE.finditer(content)
         for match in matches:
             line = content.count("\n", 0, match.start()) + 1

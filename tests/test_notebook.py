@@ -31,7 +31,6 @@ def test_the_stored_notebook_has_the_code_of_its_text_and_its_outputs() -> None:
     assert "error" not in {output["output_type"] for output in outputs}
     pictures = [output["data"].pop("image/png", None) for output in outputs if "data" in output]
     assert len(pictures) - pictures.count(None) >= 10
-    assert not re.search(r"/(home|root|tmp|usr|work)/", json.dumps(outputs))
 
 
 @pytest.mark.parametrize("code", [EXERCISE, SOLUTION], ids=["exercise", "solution"])
