@@ -47,32 +47,29 @@ def as_file(read: Callable[[Path], object]) -> Callable[[bytes], None]:
     return read_bytes
 
 
-def record(content: bytes) -> None:
-    decoded_line(content)
-
-
 def certificate(content: bytes) -> None:
     """A table and a certificate of it, parted by a byte of zero; their digests are right."""
     table, _, body = content.partition(b"\0")
     digest = digest_line(table)[len("sha256 ") :]
     body = b"bpe-certificate 1\ntable %d %s%s" % (len(table), digest, body)
+    claims = FILE.with_suffix(".certificate")
     FILE.write_bytes(table)
-    FILE.with_suffix(".certificate").write_bytes(body + digest_line(body))
+    claims.write_bytes(body + digest_line(body))
     with redirect_stdout(io.StringIO()):
         try:
-            check_certificate.check(str(FILE), str(FILE.with_suffix(".certificate")))
+            check_certificate.check(str(FILE), str(claims))
         except SystemExit as ended:
             if ended.code not in (0, 1, 2):
                 raise
 
 
-DOORS: dict[str, Callable[[bytes], None]] = {
+DOORS: dict[str, Callable[[bytes], object]] = {
     "tokenizer_json": as_file(lambda path: parse(path, forms.read_tokenizer_json)),
     "merges": as_file(forms.read_merges_file),
     "ranks": as_file(lambda path: parse(path, forms.from_ranks)),
     "card": as_file(lambda path: registry.checked_card("data", path)),
     "experiment": as_file(lambda path: registry.checked_card("experiment", path)),
-    "record": record,
+    "record": decoded_line,
     "certificate": certificate,
 }
 
