@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tomllib
+from workbench import ran
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FAILED = re.compile(r"^FAILED (.*?)(?: - .*)?$", re.MULTILINE)
@@ -65,9 +66,8 @@ def copied(folder: Path) -> Path:
 
 def ended(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """pytest in a copy, up to the first failure; what it runs imports the copy."""
-    command = [sys.executable, *PYTEST.split(), *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "COLUMNS": "1000"}
-    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
+    variables = {"PYTHONPATH": str(checkout), "COLUMNS": "1000"}
+    return ran(checkout, *PYTEST.split(), *arguments, variables=variables)
 
 
 def write(path: Path, content: bytes) -> None:
