@@ -34,7 +34,7 @@ from variants.words import PairCounts, count_pairs, merge_pair, most_frequent_pa
 Train = Callable[..., list[Merge]]
 
 
-def replacing(train: Train, **steps: Any) -> Train:
+def replacing(train: Train, /, **steps: Any) -> Train:
     """A trainer of this module in which some of the functions that it calls are others."""
     functions = {**train.__globals__, **steps, "__name__": __name__}
     replaced = FunctionType(train.__code__, functions, train.__name__, train.__defaults__)
@@ -52,13 +52,10 @@ def mutated(module: str, changes: Mapping[str, str]) -> Train:
     names: dict[str, Any] = {"__name__": f"variants.{module}"}
     exec(source, names)
 
-    if module == "words":
-        return replacing(naive.train, **names)
-    if module == "extending":
-        return replacing(naive_extending.train, **names)
     if module == "pair_queue":
         return replacing(heap.train, learn=replacing(heap.learn, **names))
-    return replacing(names["train"])
+    learn = {"words": naive.train, "extending": naive_extending.train}.get(module)
+    return replacing(learn or names["train"], **names)
 
 
 TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())

@@ -94,19 +94,19 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def unruly(name: str, family: str = "") -> VariantCard:
-    """A trainer of unruly.py, by default of a family of its own."""
-    return VariantCard(name, f"unruly:{name}", family=family or name)
+def unruly(name: str) -> VariantCard:
+    """A trainer of unruly.py, of a family of its own."""
+    return VariantCard(name, f"unruly:{name}", family=name)
 
 
 def unruly_counter(name: str) -> CounterCard:
     return CounterCard(name, f"unruly:{name}")
 
 
-def reading_of(folder: Path, text: str | bytes = TEXT, name: str = "text.txt") -> Reading:
-    path = written(folder, text, name)
+def reading_of(folder: Path, text: str | bytes = TEXT) -> Reading:
+    path = written(folder, text)
     content = path.read_bytes()
-    file = CorpusFile(name, path, len(content), hashlib.sha256(content).hexdigest())
+    file = CorpusFile(path.name, path, len(content), hashlib.sha256(content).hexdigest())
     return Reading(file, "gpt2", Corpus(str(path)))
 
 
