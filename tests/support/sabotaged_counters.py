@@ -90,10 +90,6 @@ def decoding(change: Callable[[str], str]) -> Count:
     return reading(decode=lambda content, corpus: change(decode(content, corpus)))
 
 
-def decode_documents(content: bytes, corpus: Corpus) -> str:
-    return "<|e|>".join(decode(part, corpus) for part in content.split(b"<|e|>"))
-
-
 def decode_megabytes(content: bytes, corpus: Corpus) -> str:
     starts = range(0, len(content), 1 << 20)
     return "".join(decode(content[start : start + (1 << 20)], corpus) for start in starts)
@@ -110,7 +106,6 @@ translates_line_ends = decoding(lambda text: text.replace("\r\n", "\n"))
 takes_a_byte_order_mark_off = decoding(lambda text: text.removeprefix("\ufeff"))
 normalises = decoding(lambda text: unicodedata.normalize("NFC", text))
 drops_invalid_bytes = reading(decode=lambda content, _: content.decode("utf-8", "ignore"))
-names_the_offset_in_the_document = reading(decode=decode_documents)
 names_the_offset_in_the_block = reading(decode=decode_megabytes)
 replaces_every_bad_byte = reading(decode=decode_replacing_bytes)
 
@@ -129,8 +124,6 @@ special_tokens_are_patterns = reading(
 )
 counts_special_tokens = reading(split=lambda text, tokens: [*split(text, tokens), *tokens])
 forgets_the_last_document = reading(split=lambda text, tokens: split(text, tokens)[:-1] or [text])
-strips_documents = reading(split=lambda text, tokens: list(map(str.strip, split(text, tokens))))
-joins_documents = reading(split=lambda text, tokens: ["".join(split(text, tokens))])
 
 
 # The pattern.
@@ -143,7 +136,6 @@ def splitting_by(change: Callable[[str], str]) -> Count:
 
 knows_ascii_blanks_only = splitting_by(lambda pattern: pattern.replace(r"\s", r"[ \t\r\n]"))
 contractions_in_either_case = splitting_by(lambda pattern: "(?i)" + pattern)
-knows_ascii_digits_only = splitting_by(lambda pattern: pattern.replace(r"\p{N}", "0-9"))
 always_takes_the_same_pattern = splitting_by(lambda _: Corpus("").pattern or "")
 
 
