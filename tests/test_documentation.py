@@ -21,19 +21,15 @@ from typing import NamedTuple
 import pytest
 import site_pages
 import tomllib
-from checked import passing
+from checked import passing, quick_ones
 from planted_faults import copied
 from rows import write_files
-from workbench import CHECKOUT, ran
+from workbench import CHECKOUT, first_fast, ran
 
 from harness.common import errors, registry
 from harness.conformance import trainer_checks
-from harness.proof.checks import Check
 
 DOCS = CHECKOUT / "docs"
-OF_A_PAGE = [
-    check for check in trainer_checks() if check.group in ("worked examples", "properties")
-]
 PAGES = sorted(DOCS.rglob("*.md"))
 SHOWN = [CHECKOUT / "README.md", *PAGES]
 BLOCK = re.compile(
@@ -113,16 +109,14 @@ def test_pages_of_the_site_lead_to_pages_of_code_and_to_the_executed_notebook(
     assert shown["notebooks/series_files/one.png"] == "a chart"
 
 
-@pytest.mark.parametrize(
-    "checks", [OF_A_PAGE, pytest.param(trainer_checks(), marks=pytest.mark.slow)], ids=["", "all"]
-)
-def test_the_page_of_flat_holds_a_program_that_conforms(checks: list[Check]) -> None:
+@pytest.mark.parametrize("quick", first_fast([True, False]))
+def test_the_page_of_flat_holds_a_program_that_conforms(quick: bool) -> None:
     (source,) = [
         block.code for block in blocks(DOCS / "explanation/flat.md") if block.mark == "model"
     ]
     model = ModuleType("model")
     exec(source, model.__dict__)
-    passing(checks, model.train)
+    passing(quick_ones(trainer_checks(), quick), model.train)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 from checked import passing, quick_ones
-from workbench import CHECKOUT
+from workbench import CHECKOUT, first_fast
 
 from harness.conformance import trainer_checks
 
@@ -34,7 +34,7 @@ def test_the_stored_notebook_has_the_code_of_its_text_and_its_outputs() -> None:
 
 
 @pytest.mark.parametrize("code", [EXERCISE, SOLUTION], ids=["exercise", "solution"])
-@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("quick", first_fast([True, False]))
 def test_what_the_exercise_begins_with_and_its_solution_conform(
     quick: bool, code: re.Pattern[str]
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rows import rows_beside
+from rows import rows_beside, write_files
 from workbench import contents, damage, ran
 
 from harness.__main__ import main
@@ -23,10 +23,10 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 @pytest.fixture(autouse=True)
 def folder(here: Path) -> None:
-    (here / "text.txt").write_text("low low lower newest\n")
-    (here / "other.txt").write_text("low low\n")
-    (here / "rows.jsonl").write_text('{"text": "low low lower"}\n')
-    (here / "seeds.txt").write_text('"low"\n')
+    texts = {"text.txt": "low low lower newest\n", "other.txt": "low low\n"}
+    write_files(
+        here, {**texts, "rows.jsonl": '{"text": "low low lower"}\n', "seeds.txt": '"low"\n'}
+    )
     for name in ("repeats.jsonl", "other.jsonl", "new/records.jsonl"):
         (here / name).parent.mkdir(exist_ok=True)
         shutil.copy(FIXTURES / "records" / "repeats.jsonl", here / name)
@@ -78,10 +78,8 @@ def test_no_input_is_an_output(
 def test_no_message_advises_to_replace_an_input(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("rows.json", "corpus.bin.json"):
-        Path(name).write_text('{"text": "low low"}\n')
-    Path("texts").mkdir()
-    Path("texts/a.txt").write_text("low low")
+    rows = dict.fromkeys(("rows.json", "corpus.bin.json"), '{"text": "low low"}\n')
+    write_files(Path(), {**rows, "texts/a.txt": "low low"})
     assert "replace" not in refused(command, capsys)
 
 
@@ -198,8 +196,7 @@ configuration.
 )
 def test_of_two_commands_at_once_one_is_told_that_the_output_exists(command: str) -> None:
     Path("empty").mkdir()
-    Path("texts").mkdir()
-    Path("texts/README").write_text("mine")
+    write_files(Path(), {"texts/README": "mine"})
     done = ran(Path(), "-c", TOGETHER, *command.split())
     assert done.stdout.splitlines()[-1] == "[0, 2]", done.stderr
     assert " already" in done.stderr
