@@ -152,11 +152,10 @@ def prepare(folder: Path, address: str) -> None:
     """Write what the commands read."""
     for name in ("cache", "tmp"):
         (folder / name).mkdir()
-    card: dict[str, Any] = {
-        "source": {"kind": "url", "url": f"{address}/served.txt", "file": "served.txt"}
+    card = {
+        "source": {"kind": "url", "url": f"{address}/served.txt", "file": "served.txt"},
+        "facts": {"bytes": len(SERVED), "sha256": hashlib.sha256(SERVED).hexdigest()},
     }
-    digest = hashlib.sha256(SERVED).hexdigest()
-    card["facts"] = {"bytes": len(SERVED), "sha256": digest}
     texts = {"text.txt": "low low lower newest\n", "other.txt": "low low\n"}
     beside = {"beside/README": "mine", "beside/data/served.yaml": json.dumps(card)}
     write_files(folder, {**texts, **beside})
