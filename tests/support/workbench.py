@@ -173,16 +173,17 @@ def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -
     hear = Supervision.hear
 
     def patiently(supervision: Supervision, block: bytes, on_progress: OnProgress) -> None:
-        state = vars(supervision).setdefault("state", {"limits": supervision.limits, "done": 0})
+        kept = vars(supervision)
+        kept.setdefault("given", supervision.limits)
 
         def seen(done: int) -> None:
-            state["done"] = done
+            kept["done"] = done
             on_progress(done)
 
         hear(supervision, block, seen)
-        supervision.limits = state["limits"]
-        if not until(state["done"]):
-            supervision.limits = supervision.limits._replace(wall_seconds=None)
+        is_time = until(kept.get("done", 0))
+        patient = kept["given"]._replace(wall_seconds=None)
+        supervision.limits = kept["given"] if is_time else patient
 
     monkeypatch.setattr(Supervision, "hear", patiently)
 
