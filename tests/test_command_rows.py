@@ -225,11 +225,10 @@ def measurements(records: list[dict[str, Any]]) -> int:
     trainers = set()
     count = 0
     for line in records:
-        cell = line.get("run"), line.get("cell")
-        if line["kind"] == "cell" and line["role"] == "train":
-            trainers.add(cell)
-        if line["kind"] == "measurement" and "total" in line.get("seconds", {}):
-            count += cell in trainers
+        if line.get("role") == "train":
+            trainers.add((line["run"], line["cell"]))
+        if "total" in line.get("seconds", {}):
+            count += (line["run"], line["cell"]) in trainers
     return count
 
 

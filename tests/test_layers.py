@@ -84,10 +84,8 @@ def imported(path: Path) -> set[str]:
 
 def imported_from(package: str, path: Path) -> set[str]:
     """What a file imports from a package, without the name of that."""
-    names = {
-        name.partition(f"{package}.")[2] for name in imported(path) if name.startswith(package)
-    }
-    return {name.partition(".")[0] for name in names}
+    names = imported(path)
+    return {name.split(".")[1] for name in names if name.startswith(f"{package}.")}
 
 
 def packages(path: Path) -> set[str]:

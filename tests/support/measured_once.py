@@ -66,12 +66,13 @@ class MeasuredOnce:
 
 def digest_of(job: Job, limits: WorkerLimits) -> str:
     """The digest of a job, with the content of its files in place of their paths."""
-    paths = [] if job.corpus is None else [Path(job.corpus.path)]
+    paths = []
+    if job.corpus is not None:
+        paths.append(Path(job.corpus.path))
+        job = replace(job, corpus=replace(job.corpus, path="text"))
     if job.words:
         paths += [Path(job.words) / name for name, _ in exchange.COLUMNS]
         job = replace(job, words="words")
-    if job.corpus is not None:
-        job = replace(job, corpus=replace(job.corpus, path="text"))
 
     content = hashlib.sha256(f"{job} {limits}".encode())
     for path in paths:
