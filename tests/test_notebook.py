@@ -62,4 +62,6 @@ def test_the_notebook_is_its_text_and_runs_from_a_clean_kernel(tmp_path: Path) -
 
     resources = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=MOST_SECONDS, resources=resources).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 10
     assert list(tmp_path.iterdir()) == []
