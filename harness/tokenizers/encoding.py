@@ -1,5 +1,5 @@
-"""How a tokenizer encodes: by compiled code where it has some, else by the plain one, which gives
-the same. A text that comes in parts is cut where that changes no word, so memory stays
+"""How a tokenizer encodes and decodes: by compiled code where it has some, else by the plain one,
+which gives the same. A text that comes in parts is cut where that changes no word, so memory stays
 bounded.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.tokenizers.learned import Learned
-from harness.tokenizers.plain import PlainEncoder
+from harness.tokenizers.plain import PlainDecoder, PlainEncoder
 from variants import encoding
 from variants.contract import Unavailable
 
@@ -72,3 +72,12 @@ def encoder_of(learned: Learned, special_tokens: bool = True) -> PlainEncoder:
         return encoder
     except Unavailable as error:
         return PlainEncoder(learned, special_tokens, str(error))
+
+
+def decoder_of(learned: Learned) -> PlainDecoder:
+    """The decoder of a tokenizer, compiled or with the methods of the plain one."""
+    try:
+        decoder: PlainDecoder = encoding.decoder(learned.vocab)
+        return decoder
+    except Unavailable:
+        return PlainDecoder(learned.vocab)

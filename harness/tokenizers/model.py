@@ -17,11 +17,10 @@ from harness.corpora.texts import Source, documents, named_inputs
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned
 from harness.tokenizers.dialects import compiled_pattern
-from harness.tokenizers.encoding import encoder_of, streamed
+from harness.tokenizers.encoding import decoder_of, encoder_of, streamed
 from harness.tokenizers.ids_file import PLACES, Separator, outputs_of_ids, write_ids
 from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
-from harness.tokenizers.plain import PlainEncoder, as_bytes, refuse_frame
-from variants import encoding
+from harness.tokenizers.plain import PlainDecoder, PlainEncoder, as_bytes, refuse_frame
 from variants.contract import GPT2_PATTERN, Merge
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Tokenizer:
         except ValueError as error:
             raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
         self._encoders: dict[bool, PlainEncoder] = {}
-        self._decoder: Any = None
+        self._decoder: PlainDecoder | None = None
 
     @classmethod
     def from_vocab(
@@ -236,10 +235,9 @@ class Tokenizer:
     def _decoded(self, ids: Iterable[int], start: int) -> bytes:
         """The bytes of ids, of which the first is at place `start`."""
         if self._decoder is None:
-            self._decoder = encoding.decoder(self.vocab)
+            self._decoder = decoder_of(self.learned)
         try:
-            content: bytes = self._decoder.decode(ids)
-            return content
+            return self._decoder.decode(ids)
         except (KeyError, TypeError) as error:
             why = str(error)
             if isinstance(error, KeyError):

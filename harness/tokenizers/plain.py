@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import index
 from typing import Any
 
 import regex
@@ -85,6 +86,25 @@ class PlainEncoder:
         if content in self.whole:
             return [self.whole[content]]
         return join([self.byte_ids[byte] for byte in content], self.ranks.get, self.id_of_rank)
+
+
+class PlainDecoder:
+    """A vocabulary's decoder, by definition."""
+
+    def __init__(self, vocab: Mapping[int, bytes]) -> None:
+        self.vocab = vocab
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """The bytes of some ids. Raises KeyError, with its place and the id, for an unknown one, and
+        TypeError for what is not a number.
+        """
+        tokens = []
+        for place, number in enumerate(ids):
+            token = self.vocab.get(index(number))
+            if token is None:
+                raise KeyError(place, number)
+            tokens.append(token)
+        return b"".join(tokens)
 
 
 def pre_tokens_of(pattern: regex.Pattern[str] | None, stretch: str) -> list[str]:

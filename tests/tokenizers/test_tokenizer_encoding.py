@@ -33,7 +33,7 @@ from harness.tokenizers import encoding
 from harness.tokenizers.encoding import compiled_encoder, encoder_of, streamed
 from harness.tokenizers.learned import BYTES, Learned
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.plain import PlainEncoder
+from harness.tokenizers.plain import PlainDecoder, PlainEncoder
 from variants.native import built
 
 ONE = Tokenizer(learned("gpt2", SPECIALS))
@@ -284,6 +284,7 @@ CONTAINERS: list[Callable[[list[int]], Iterable[int]]] = [
     partial(np.array, dtype=np.int64),
     partial(np.array, dtype=">i8"),
 ]
+DECODERS = [built("_encoder").Decoder(SPARSE), PlainDecoder(SPARSE)]
 
 
 @given(
@@ -292,12 +293,13 @@ CONTAINERS: list[Callable[[list[int]], Iterable[int]]] = [
 )
 @examples(60)
 @pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("decoder", DECODERS, ids=["compiled", "plain"])
 def test_ids_are_decoded_as_by_the_vocabulary(
+    decoder: PlainDecoder,
     container: Callable[[list[int]], Iterable[int]],
     ids: list[int],
     unknown: int,
 ) -> None:
-    decoder = built("_encoder").Decoder(SPARSE)
     assert decoder.decode(container(ids)) == b"".join(SPARSE[number] for number in ids)
     with pytest.raises(KeyError) as raised:
         decoder.decode(container([*ids, unknown, 0]))
