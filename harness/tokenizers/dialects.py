@@ -15,17 +15,26 @@ import regex
 from harness.common.errors import Refusal
 
 WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"
-JOINERS, NUMBERS = "\u200c\u200d", "²³¹¼½¾"
+JOINERS, NUMBERS, HEXADECIMAL = "\u200c\u200d", "²³¹¼½¾", "0-9a-fA-F"
 
 
 class Dialect(NamedTuple):
     """Who reads the rest differently, and how parts outside of sets and members of sets are spelled
-    in the other dialect; a hyphen behind a class would begin a range.
+    in the other dialect.
     """
 
     reader: str
     parts: Mapping[str, str]
     members: Mapping[str, str]
+
+
+def with_negations(classes: Mapping[str, str]) -> dict[str, str]:
+    r"""The members of classes such as \w, and of \W; a hyphen behind a class would begin a range."""
+    members = {"-": r"\-"}
+    for name, positive in classes.items():
+        negated = name.replace("[:", "[:^") if name.startswith("[") else name.upper()
+        members |= {name: positive, negated: f"[^{positive}]"}
+    return members
 
 
 FROM_RUBY = Dialect(
@@ -39,8 +48,19 @@ FROM_RUBY = Dialect(
         "(?m:": "(?s:",
         r"\w": f"[{WORD}{NUMBERS}]",
         r"\W": f"[^{WORD}{NUMBERS}]",
+        r"\h": f"[{HEXADECIMAL}]",
+        r"\H": f"[^{HEXADECIMAL}]",
     },
-    members={r"\w": WORD, r"\W": f"[^{WORD}]", "-": r"\-"},
+    members=with_negations(
+        {
+            r"\w": WORD,
+            r"\h": HEXADECIMAL,
+            "[:word:]": WORD,
+            "[:alnum:]": r"\p{Alphabetic}\p{Nd}",
+            "[:digit:]": r"\p{Nd}",
+            "[:punct:]": r"\p{P}\p{S}",
+        }
+    ),
 )
 TO_RUBY = Dialect(
     "tokenizers",
@@ -55,7 +75,15 @@ TO_RUBY = Dialect(
         r"\w": f"[{WORD}{JOINERS}]",
         r"\W": f"[^{WORD}{JOINERS}]",
     },
-    members={r"\w": WORD + JOINERS, r"\W": f"[^{WORD}{JOINERS}]", "-": r"\-"},
+    members=with_negations(
+        {
+            r"\w": WORD + JOINERS,
+            "[:word:]": WORD + JOINERS,
+            "[:alnum:]": r"\p{Alphabetic}0-9",
+            "[:digit:]": "0-9",
+            "[:punct:]": r"[\p{P}\p{S}&&[^\p{Alphabetic}]]",
+        }
+    ),
 )
 OPERATORS = ("--", "||", "~~")
 """What joins two sets in version 1 of `regex`, and is literal in Oniguruma."""
@@ -75,7 +103,7 @@ SAME_ESCAPE = (
     r"|\\[pP]\{\^?(?!(?i:word|xdigit|is\w+|in\w+)\})\w+\}"
 )
 SAME = regex.compile(rf"{ANY_CASE}|\((?:\?(?:<?[=!]|[:>]))?|{SAME_ESCAPE}|[^\\(\[]", regex.S)
-SAME_MEMBER = regex.compile(rf"{ONE}-{ONE}|{SAME_ESCAPE}|[^\\]", regex.S)
+SAME_MEMBER = regex.compile(rf"{POSIX}|{ONE}-{ONE}|{SAME_ESCAPE}|[^\\]", regex.S)
 NESTED = regex.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\[\\])*?(?:&&|\[)")
 """A set with another in it, or what two have in common."""
 
@@ -103,8 +131,8 @@ def to_ruby(pattern: str) -> str:
 def from_ruby(pattern: str) -> str:
     r"""A pattern of Oniguruma as `regex` reads it. Raises ValueError for what it cannot say.
 
-    >>> print(from_ruby(r"(?m:.+)\z|(?i:'s|t)$|[\w]"))
-    (?s:.+)\Z|(?i:'s|t)(?m:$)|[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]
+    >>> print(from_ruby(r"(?m:.+)\z|(?i:'s|t)$|[\h]"))
+    (?s:.+)\Z|(?i:'s|t)(?m:$)|[0-9a-fA-F]
     """
     expression = _translated(pattern, FROM_RUBY, is_nested=True)
     # Sets of sets, which Oniguruma always reads, are of version 1 in `regex`.

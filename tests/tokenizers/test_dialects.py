@@ -87,11 +87,12 @@ def test_what_they_read_differently_is_refused_by_name(
 
 
 def some_pattern(chance: random.Random) -> str:
-    parts = [*ALIKE, *OTHER_WAYS, "s", "t", "(?i:'s|'ll)", "[^a-z]"]
+    parts = [*ALIKE[:10], *ALIKE[14:], *OTHER_WAYS, "s", "t", "(?i:'s|'ll)", "[^a-z]"]
     written = ""
     for _ in range(chance.randint(1, 4)):
-        written += chance.choice(parts) + chance.choice(["", "", "+", "?", "{1,3}", "|", r"(?!\S)"])
-    return written.strip("|")
+        part = chance.choice(parts).replace("(?i)", "")
+        written += part + chance.choice(["", "", "+", "?", "{1,3}", "|", r"(?!\S)"])
+    return chance.choice(["", "", "(?i)"]) + written.strip("|")
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -99,7 +100,7 @@ def test_random_patterns_split_alike_or_are_refused(seed: int) -> None:
     """Patterns that match nothing at all are left out: each engine goes on in its own way."""
     chance = random.Random(seed)
     expression = some_pattern(chance)
-    while regex.search(expression, "") is not None:
+    while regex.search(expression.replace(r"\H", "H"), "") is not None:
         expression = some_pattern(chance)
     for ours, oniguruma in ((from_ruby, str), (str, to_ruby)):
         try:
