@@ -282,8 +282,8 @@ def given_sheet(rows: Sequence[Row]) -> Sheet:
 
 
 def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, *, whole: bool) -> Sheet:
-    """The figure `value` of rows by two fields; if two rows share a cell, a field in which they
-    differ becomes a column.
+    """The figure `value` of rows by two fields; if two rows share a cell, one more field becomes a
+    column.
 
     A cell without a figure says why, and an empty one has no record. Raises Refusal for an unknown
     field or figure.
@@ -300,9 +300,11 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, *, whole:
         return len(fields[[*names, across]].drop_duplicates())
 
     chosen = [down]
-    for name in map(str, fields):
-        if number_of_cells([*chosen, name]) > number_of_cells(chosen):
-            chosen.append(name)
+    while True:
+        finest = max(map(str, fields), key=lambda name: number_of_cells([*chosen, name]))
+        if number_of_cells([*chosen, finest]) == number_of_cells(chosen):
+            break
+        chosen.append(finest)
     caption = [f"{value} by {', '.join(chosen)} and {across}", *caption_of(rows)]
     columns, _ = _laid_out(rows, chosen, across, value)
     return Sheet(caption, columns, notes=notes_below(rows, whole=whole))
