@@ -29,7 +29,7 @@ TOKENS = {
     "proof": 13_155,
     "records": 5_505,
     "runs": 16_214,
-    "results": 21_067,
+    "results": 21_087,
     "gate": 10_772,
     "commands": 12_746,
     "tests": 128_207,
