@@ -218,7 +218,8 @@ def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, in
     """
     # the numbers of ways in which that many fair coins show at most 0, 1, ... heads
     at_most = accumulate(math.comb(number, heads) for heads in range(number + 1))
-    rank = sum(ways / 2**number <= (1 - confidence) / 2 for ways in at_most)
+    outside = (1 - confidence) / 2
+    rank = next(rank for rank, ways in enumerate(at_most) if ways / 2**number > outside)
     return (rank - 1, number - rank) if rank else None
 
 
