@@ -71,8 +71,15 @@ def random_content(dice: random.Random, specials: Sequence[str]) -> bytes:
     return bytes(content)
 
 
-def case_of(learned: Learned, texts: Sequence[bytes], dice: random.Random) -> str:
-    """A line for the driver, with small sizes, on a random path."""
+def case_of(
+    learned: Learned,
+    texts: Sequence[bytes],
+    dice: random.Random,
+    sizes: Sequence[Sequence[int]] = ((1, 40, 200), (1, 30), (1, 20, 1000), (1, 500, 90_000)),
+) -> str:
+    """A line for the driver on a random path, with one of each of the sizes: of a block, of a part,
+    and of what is kept in words and in bytes.
+    """
     ids = learned.token_ids()
     lefts, rights = ids_of(learned.merges)
     by_symbol = [ids[byte] for byte in BYTES]
@@ -83,8 +90,7 @@ def case_of(learned: Learned, texts: Sequence[bytes], dice: random.Random) -> st
 
     parts: list[object] = [int(max(learned.vocab) < 1 << 16)]
     parts += [dice.randint(1, 3), dice.randrange(PATHS)]
-    for sizes in ((1, 40, 200), (1, 30), (1, 20, 1000), (1, 500, 90_000)):
-        parts.append(dice.choice(sizes))
+    parts += map(dice.choice, sizes)
     parts.append(len(lefts))
     for left, right in zip(lefts, rights):
         parts += [left, right]
