@@ -194,7 +194,7 @@ def test_counting_twice_the_text(
         contents.write_bytes(struct.pack("<Q", len(text)) + text)
         return instructions("", program, classes, contents)
 
-    expect_growth_of(work, 8_000)
+    expect_growth_of(work, 2_000)
 
 
 # Extensions and conformance: lines of Python
