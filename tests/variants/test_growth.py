@@ -204,7 +204,7 @@ def lines_run(call: Callable[[], object]) -> int:
     """How many lines of the variants and of the harness a call runs, each time they are run."""
     lines = 0
 
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
+    def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal lines
         lines += event == "line"
         is_ours = frame.f_code.co_filename.startswith(str(CHECKOUT))
