@@ -162,7 +162,10 @@ def did_you_mean(name: str, existing: Iterable[str], before: str = "") -> str:
     (' did you mean heap?', ' did you mean seed=VALUE?')
     >>> did_you_mean("trian", ["table", "tokenizer train"])
     ' did you mean tokenizer train?'
+    >>> did_you_mean("--data", ["--data"])  # of another command
+    ''
     """
     names = {full.rpartition(" ")[2].removesuffix("=VALUE"): full for full in existing}
+    names.pop(name, None)
     close = difflib.get_close_matches(name, names, 1)
     return f" did you mean {before}{names[close[0]]}?" if close else ""
