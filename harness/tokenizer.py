@@ -63,7 +63,7 @@ def command(options: argparse.Namespace) -> int:
     try:
         return options.do(options) or OK
     except Refusal as refusal:
-        raise refusal.with_options(option) from refusal
+        raise refusal.with_options(partial(option, options)) from refusal
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -269,16 +269,19 @@ def _train(options: argparse.Namespace) -> None:
     print_stdout(f"next: python -m harness.tokenizer encode {folder} --data FILE --output ids.bin")
 
 
-def option(name: str, value: object) -> str:
-    """A setting of a run as the option of this command.
+def option(options: argparse.Namespace, name: str, value: object) -> str:
+    """A setting of a run as the option of a command; one that it has no option for is set.
 
-    >>> option("min_count", 2), option("data.column", "NAME"), option("special_tokens", ["<s>"])
-    ('--min-count 2', '--set data.column=NAME', "--special-token '<s>'")
+    >>> train = argparse.Namespace(min_count=1)
+    >>> option(train, "min_count", 2), option(train, "data.column", "NAME")
+    ('--min-count 2', '--set data.column=NAME')
+    >>> option(train, "special_tokens", ["<s>"])
+    "--special-token '<s>'"
     """
-    if name.startswith("data."):
-        return f"--set {name}={value}"
     if isinstance(value, list):
         return " ".join(f"--special-token {shlex.quote(token)}" for token in value)
+    if not hasattr(options, name):
+        return f"--set {name}={value}"
     return f"--{name.replace('_', '-')} {value}".strip()
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from harness.common.cards import DataCard, fitted
 from harness.common.errors import Refusal
 from harness.common.progress import bar
-from harness.common.values import parse_value
+from harness.common.values import one_of, parse_value
 from harness.corpora import inputs_of, prepare
 from harness.corpora.cards import card_of
 from harness.corpora.files import CorpusFile, is_slice
@@ -37,11 +37,11 @@ def text(
 ) -> CorpusFile:
     """The one plain file of a data set or of a path, as `python -m harness` reads it.
 
-    `settings` are data.NAME=VALUE. Several documents are joined by the first of the special tokens,
-    by default those of the card. `errors` is `strict` or `replace` for commands that let users choose.
+    `settings` are data.NAME=VALUE, and errors=HOW if no `errors` are given: `strict` or `replace`.
+    Several documents are joined by the first of the special tokens, by default those of the card.
     Raises Refusal for a table of words, and as `prepare` does.
     """
-    card = card_named(source, settings)
+    card, errors = card_named(source, settings, errors)
     tokens = card.special_tokens if special_tokens is None else special_tokens
     file = prepare(card, tokens, errors)
     if file.table:
@@ -49,26 +49,37 @@ def text(
     return file
 
 
-def card_named(source: Source, settings: Sequence[str] = ()) -> DataCard:
-    """The card of a data set, or of files; an existing file of a data set's name wins."""
+def card_named(
+    source: Source, settings: Sequence[str], errors: str | None = None
+) -> tuple[DataCard, str]:
+    """The card of a data set, or of files; an existing file of a data set's name wins.
+
+    With it comes what becomes of rows that are not UTF-8: `errors`, or what the settings say.
+    """
     path = os.fspath(source) if isinstance(source, str | os.PathLike) else list(map(str, source))
     card = card_of(path) if isinstance(path, str) and is_name(path) else None
     content = msgspec.to_builtins(card or replace(card_of("file"), path=path))
     if isinstance(settings, str | Mapping) or not all(isinstance(one, str) for one in settings):
         raise TypeError(f"settings are {settings!r}, not a list; pass ['data.NAME=VALUE']")
+    chosen = errors or "strict"
     for setting in settings:
         key, equals, value = setting.partition("=")
+        if key == "errors" and errors is None:
+            one_of("errors", value, ["strict", "replace"])
+            chosen = value
+            continue
         if not equals or not key.startswith("data."):
             raise Refusal(f"--set {setting!r} is not a setting of a text; write data.NAME=VALUE")
         above, _, name = key.removeprefix("data.").rpartition(".")
         part = content["source"] if above == "source" else content
         part[name] = parse_value(value, f"--set {key}")
-    return fitted(content, DataCard, "--set data.", "correct this value")
+    return fitted(content, DataCard, "--set data.", "correct this value"), chosen
 
 
 def named_inputs(source: Source, settings: Sequence[str] = ()) -> list[Path]:
     """The files and whole folders that a source names."""
-    return inputs_of(card_named(source, settings))
+    card, _ = card_named(source, settings)
+    return inputs_of(card)
 
 
 def is_name(text: str) -> bool:
@@ -93,9 +104,9 @@ def documents(
 
     Files are not copied, and memory is that of a block or of a row. Raises Refusal as `text` does.
     """
-    card = card_named(source, settings)
+    card, errors = card_named(source, settings)
     is_made = card.path is None or is_slice(card)
-    found = plain(text(source, settings)) if is_made else documents_of(card, ["any"], None)
+    found = plain(text(source, settings)) if is_made else documents_of(card, ["any"], errors)
     shown = bar(f"encoding {found.name}", found.size(), "bytes")
     with shown if progress else contextlib.nullcontext[Any]() as show:
         yield found.read(show)

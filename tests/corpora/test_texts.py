@@ -155,12 +155,27 @@ def test_rows_are_known_by_a_first_one_of_any_length(tmp_path: Path) -> None:
     assert text_of(tmp_path / "c4.json.gz") == f"{long}{END}two{END}"
 
 
-def test_errors_is_advised_where_it_can_be_chosen(tmp_path: Path) -> None:
-    write_files(tmp_path, {"a.jsonl": r'{"text": "\xff"}'})
-    for errors, advice in ("strict", "that row, or pass errors=replace"), (None, "that row"):
-        with pytest.raises(Refusal) as refused:
-            text(tmp_path / "a.jsonl", [], [END], errors)
-        assert str(refused.value).endswith(advice)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_rows_that_are_not_utf8_are_replaced_by_whoever_asks(tmp_path: Path, name: str) -> None:
+    rows = {"a.jsonl": r'{"text": "caf\xff"}', "a.csv": "text\ncaf\\xff"}
+    path = tmp_path / name
+    write_files(tmp_path, {name: rows[name]})
+
+    for settings, errors in ([], None), (["errors=strict"], None), ([], "strict"):
+        with pytest.raises(Refusal, match="that row, or pass errors=replace$"):
+            text(path, settings, [END], errors)
+    with documents(path) as found, pytest.raises(Refusal, match="pass errors=replace$"):
+        list(map(list, found))
+
+    for settings, errors in (["errors=replace"], None), ([], "replace"):
+        assert text(path, settings, [END], errors).path.read_text() == f"caf\ufffd{END}"
+    with documents(path, ["errors=replace"]) as found:
+        assert [b"".join(document) for document in found] == ["caf\ufffd".encode()]
+
+    with pytest.raises(Refusal, match="errors=replace' is not a setting of a text"):
+        text(path, ["errors=replace"], [END], "strict")  # it has an option of its own
+    with pytest.raises(Refusal, match="unknown errors 'ignore'"):
+        text(path, ["errors=ignore"])
 
 
 def test_a_column_of_parquet_may_have_any_type_of_text(tmp_path: Path) -> None:
