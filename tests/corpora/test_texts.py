@@ -162,9 +162,9 @@ def test_rows_that_are_not_utf8_are_replaced_by_whoever_asks(tmp_path: Path, nam
     write_files(tmp_path, {name: rows[name]})
 
     for settings, errors in ([], None), (["errors=strict"], None), ([], "strict"):
-        with pytest.raises(Refusal, match="that row, or pass errors=replace$"):
+        with pytest.raises(Refusal, match=r"that row, or pass errors=replace$"):
             text(path, settings, [END], errors)
-    with documents(path) as found, pytest.raises(Refusal, match="pass errors=replace$"):
+    with documents(path) as found, pytest.raises(Refusal, match=r"pass errors=replace$"):
         list(map(list, found))
 
     for settings, errors in (["errors=replace"], None), ([], "replace"):
