@@ -6,6 +6,7 @@ native/replay.hpp has its structures and its proof.
 from __future__ import annotations
 
 import functools
+import secrets
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +15,12 @@ from typing import Any, NamedTuple
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.common.values import first_difference
-from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
+from variants.contract import LARGEST_COUNT, Merge, Merges, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
+
+PRIME = 2**61 - 1
+BASE = secrets.randbelow(PRIME - 300) + 300
+"""Of fingerprints: nobody knows it before, so nobody makes tokens that share one."""
 
 
 class Judged(NamedTuple):
@@ -87,7 +92,7 @@ class Replay:
         claimed, stays = self.claims
         dropped = stays.count(False)
         requested = max(self.num_merges, 0) + dropped
-        lefts, rights = token_ids(claimed[:requested], stays)
+        lefts, rights = token_ids(beginning(claimed, requested), stays)
         if len(lefts) < len(stays):  # the first merges are not those to be inherited
             return self._right(len(lefts))
 
@@ -192,6 +197,8 @@ def token_ids(merges: Sequence[Merge], stays: Sequence[bool] = ()) -> tuple[arra
 
     No right merge does either, so such a one ends what can be right.
     """
+    if isinstance(merges, Merges) and all(stays):
+        return ids_made_once(merges)
     lefts, rights = array("I"), array("I")
     ids = {bytes((byte,)): byte for byte in range(256)}
     for index, (left, right) in enumerate(merges):
@@ -206,6 +213,37 @@ def token_ids(merges: Sequence[Merge], stays: Sequence[bool] = ()) -> tuple[arra
     return lefts, rights
 
 
+def ids_made_once(merges: Merges) -> tuple[array[int], array[int]]:
+    """The same of merges that are ids, without spelling them: a list of few may spell without end.
+
+    Tokens of other lengths or other fingerprints (Karp and Rabin's) are other tokens.
+    """
+    ids = merges.ids
+    lengths, powers = [1] * 256, [BASE] * 256
+    fingerprints = list(range(1, 257))
+    made = {(1, fingerprint): byte for byte, fingerprint in enumerate(fingerprints)}
+    for number, (left, right) in enumerate(zip(ids[::2], ids[1::2], strict=True)):
+        new_id = 256 + number
+        if max(left, right) >= new_id:
+            break
+        length = lengths[left] + lengths[right]
+        fingerprint = (fingerprints[left] * powers[right] + fingerprints[right]) % PRIME
+        before = made.setdefault((length, fingerprint), new_id)
+        if before != new_id and b"".join(merges[before - 256]) == b"".join(merges[number]):
+            break
+        lengths.append(length)
+        fingerprints.append(fingerprint)
+        powers.append(powers[left] * powers[right] % PRIME)
+    else:
+        number = len(merges)
+    return ids[: 2 * number : 2], ids[1 : 2 * number : 2]
+
+
+def beginning(merges: Sequence[Merge], number: int) -> Sequence[Merge]:
+    """The first so many merges; those that are ids stay ids."""
+    return Merges(merges.ids[: 2 * number]) if isinstance(merges, Merges) else merges[:number]
+
+
 def inherited_first(
     merges: Sequence[Merge], inherited: Sequence[Merge], inheriting: str
 ) -> tuple[Sequence[Merge], list[bool]]:
@@ -214,8 +252,9 @@ def inherited_first(
     Fewer merges than inherited ones mean that so many of the first are right, and the next is not.
     """
     if inheriting == "kept":
-        equal = first_difference(merges, inherited)
-        return merges[: None if equal == len(inherited) else equal], [True] * len(inherited)
+        equal = first_difference(beginning(merges, len(inherited)), inherited)
+        kept = len(merges) if equal == len(inherited) else equal
+        return beginning(merges, kept), [True] * len(inherited)
 
     claims: list[Merge] = []
     stays: list[bool] = []

@@ -12,6 +12,7 @@ import itertools
 import random
 import shutil
 import subprocess
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +42,7 @@ from harness.proof.compiled_replay import (
     token_ids,
 )
 from variants import flat, naive_extending, vetoes
-from variants.contract import Merge, TieBreak, WordCounts
+from variants.contract import Merge, Merges, TieBreak, WordCounts
 
 _replay = pytest.importorskip(
     "harness.proof.native._replay", reason="the compiled part is not built"
@@ -163,6 +164,23 @@ def test_work_grows_with_the_words(shape: Shape, size: int, tie_break: TieBreak)
         return int(judged.work)
 
     expect_growth(shape, size, work)
+
+
+def test_merges_that_are_ids_are_judged_without_spelling_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dice = random.Random(5)
+    for _ in range(300):
+        ids = array("I")
+        for rank in range(dice.randint(0, 12)):
+            ids.extend(dice.choices([97, 98, *range(256, 256 + rank)], k=2))
+        assert token_ids(Merges(ids)) == token_ids(list(Merges(ids)))
+    assert token_ids(Merges(array("I", [97, 98, 97, 257]))) == (array("I", [97]), array("I", [98]))
+
+    words = one_word(2_000)
+    merges = flat.train(words, 1_000_000)
+    monkeypatch.setattr(Merges, "_spell", Mock(side_effect=AssertionError("spelled")))
+    assert Replay(words, merges, len(merges)).judged(TieBreak.GREATEST_BYTES).right == len(merges)
 
 
 def test_what_was_left_out_is_remembered() -> None:
