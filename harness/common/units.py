@@ -165,7 +165,7 @@ def did_you_mean(name: str, existing: Iterable[str], before: str = "") -> str:
     >>> did_you_mean("--data", ["--data"])  # of another command
     ''
     """
-    names = {full.rpartition(" ")[2].removesuffix("=VALUE"): full for full in existing}
-    names.pop(name, None)
+    others = [full for full in existing if full != name]
+    names = {full.rpartition(" ")[2].removesuffix("=VALUE"): full for full in others}
     close = difflib.get_close_matches(name, names, 1)
     return f" did you mean {before}{names[close[0]]}?" if close else ""
