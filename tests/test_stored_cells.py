@@ -30,7 +30,6 @@ INLINE = re.compile(r"`(python -m harness [^`]*)`")
 STORED = re.compile(r" results=(results/[\w/]+)(?: |$)")
 Key = tuple[Any, ...]
 STALE = {
-    "results/scale": "series_scale_rest takes a night",
     "results/sweep/corpora": "naive_extending came later",
     "results/sweep/large": "the words of multiprocess were counted by native",
 }
