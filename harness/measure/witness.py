@@ -182,6 +182,9 @@ def plain_file(path: Path, most: int) -> Path:
     bytes.
 
     Nothing can change it later: all processes have ended.
+
+    >>> plain_file(Path(__file__), Path(__file__).stat().st_size).name
+    'witness.py'
     """
     status = path.lstat()
     if not stat.S_ISREG(status.st_mode):
@@ -210,7 +213,11 @@ def finish_words(folder: Path, number: int) -> dict[str, Any]:
 
 
 def without_answer(exit_code: int) -> Answer:
-    """Return what the end of a process without an answer means."""
+    """Return what the end of a process without an answer means.
+
+    >>> [without_answer(code).status for code in (1, 0, -1)]
+    ['error', 'error', 'killed']
+    """
     if exit_code >= 0:
         return Answer("error", f"its process ended without an answer, exit status {exit_code}")
 
@@ -373,6 +380,8 @@ def contradiction(
     `least` at least.
 
     >>> contradiction(1.0, {"init": 0.9}, 1.001, 1.0)
+    >>> contradiction(0.0, {"init": 0.005}, 0.0, 0.25), contradiction(0.005, {}, 0.0, 0.0)
+    (None, None)
     >>> contradiction(0.1, {}, 2.0, 1.9)
     'its clock shows 100 ms, its parent saw 2.00 s pass'
     >>> contradiction(1.0, {"init": 0.9, "max": 0.9}, 1.0, 1.0)
@@ -390,6 +399,10 @@ def contradiction(
 
 
 def excess(seconds: float, when: str, allowed: float) -> str | None:
+    """
+    >>> excess(0.1, "after its call", 0.1), excess(0.2, "after its call", 0.1)
+    (None, '200 ms of CPU time after its call; at most 100 ms is allowed')
+    """
     if seconds <= allowed:
         return None
     limit = seconds_text(allowed)
