@@ -194,7 +194,7 @@ def test_counting_twice_the_text(
         contents.write_bytes(struct.pack("<Q", len(text)) + text)
         return instructions("", program, classes, contents, Path("0"))  # the path of any machine
 
-    expect_growth_of(work, 8_000)
+    expect_growth_of(work, 64_000)  # threads share out the parts by chance
 
 
 # Extensions and conformance: lines of Python
