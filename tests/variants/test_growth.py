@@ -97,6 +97,11 @@ def special_tokens(size: int) -> bytes:
     return b"".join(b"abc<|%d|>" % number for number in range(size // 12))
 
 
+def end_tokens(size: int) -> bytes:
+    """A special token of the counter's driver behind each word."""
+    return b"abc<|e|>" * (size // 8)
+
+
 def giant_word(size: int) -> bytes:
     return one_word(size).data.tobytes()
 
@@ -105,7 +110,7 @@ def one_letter(size: int) -> bytes:
     return b"a" * size
 
 
-TEXTS = (distinct_words, long_words, special_tokens, giant_word, one_letter)
+COUNTED = (distinct_words, long_words, end_tokens, giant_word, one_letter)
 ENCODED = [
     (distinct_words, "gpt2"),
     (long_words, "gpt2"),
@@ -182,7 +187,7 @@ def test_encoding_and_decoding_twice_the_text(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", TEXTS)
+@pytest.mark.parametrize("make", COUNTED)
 def test_counting_twice_the_text(
     tmp_path: Path, classes: Path, make: Callable[[int], bytes]
 ) -> None:
