@@ -34,9 +34,7 @@ from harness.corpora.local import local_corpus, named_places
 __all__ = ["CorpusFile", "Part", "digest_of", "inputs_of", "is_table", "prepare"]
 
 
-def prepare(
-    card: DataCard, special_tokens: Sequence[str], errors: str | None = "strict"
-) -> CorpusFile:
+def prepare(card: DataCard, special_tokens: Sequence[str], errors: str = "strict") -> CorpusFile:
     """Find or make the file of a card, verify it, and cut the slice that its `bytes`, `skip`,
     `documents` select.
 

@@ -118,7 +118,7 @@ class Documents:
 
 
 def local_corpus(
-    card: DataCard, special_tokens: Sequence[str], errors: str | None = "strict"
+    card: DataCard, special_tokens: Sequence[str], errors: str = "strict"
 ) -> tuple[Documents, Path, tuple[Part, ...]]:
     """What data.path names, one plain file of it, and the parts of that file.
 
@@ -151,7 +151,7 @@ def local_corpus(
 def documents_of(
     card: DataCard,
     special_tokens: Sequence[str],
-    errors: str | None = "strict",
+    errors: str = "strict",
     members: Sequence[Any] | None = None,
 ) -> Documents:
     """The files that data.path names, or these. Raises Refusal if one cannot be read, for a column

@@ -61,6 +61,7 @@ def card_named(
     content = msgspec.to_builtins(card or replace(card_of("file"), path=path))
     if isinstance(settings, str | Mapping) or not all(isinstance(one, str) for one in settings):
         raise TypeError(f"settings are {settings!r}, not a list; pass ['data.NAME=VALUE']")
+
     chosen = errors or "strict"
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -68,11 +69,13 @@ def card_named(
             one_of("errors", value, ["strict", "replace"])
             chosen = value
             continue
+
         if not equals or not key.startswith("data."):
             raise Refusal(f"--set {setting!r} is not a setting of a text; write data.NAME=VALUE")
         above, _, name = key.removeprefix("data.").rpartition(".")
         part = content["source"] if above == "source" else content
         part[name] = parse_value(value, f"--set {key}")
+
     return fitted(content, DataCard, "--set data.", "correct this value"), chosen
 
 

@@ -222,20 +222,24 @@ def ids_made_once(merges: Merges) -> tuple[array[int], array[int]]:
     lengths, powers = [1] * 256, [BASE] * 256
     fingerprints = list(range(1, 257))
     made = {(1, fingerprint): byte for byte, fingerprint in enumerate(fingerprints)}
+
     for number, (left, right) in enumerate(zip(ids[::2], ids[1::2], strict=True)):
         new_id = 256 + number
         if max(left, right) >= new_id:
             break
+
         length = lengths[left] + lengths[right]
         fingerprint = (fingerprints[left] * powers[right] + fingerprints[right]) % PRIME
         before = made.setdefault((length, fingerprint), new_id)
         if before != new_id and b"".join(merges[before - 256]) == b"".join(merges[number]):
             break
+
         lengths.append(length)
         fingerprints.append(fingerprint)
         powers.append(powers[left] * powers[right] % PRIME)
     else:
         number = len(merges)
+
     return ids[: 2 * number : 2], ids[1 : 2 * number : 2]
 
 
@@ -253,8 +257,8 @@ def inherited_first(
     """
     if inheriting == "kept":
         equal = first_difference(beginning(merges, len(inherited)), inherited)
-        kept = len(merges) if equal == len(inherited) else equal
-        return beginning(merges, kept), [True] * len(inherited)
+        right = len(merges) if equal == len(inherited) else equal
+        return beginning(merges, right), [True] * len(inherited)
 
     claims: list[Merge] = []
     stays: list[bool] = []

@@ -121,14 +121,14 @@ ENCODED = [
 ]
 
 
-def tokenizer_for(text: bytes, pattern: str, merges: int = 500) -> Learned:
+def tokenizer_for(text: bytes, pattern: str) -> Learned:
     """A tokenizer of the words in a text, and then of pieces if its pattern has pieces of words."""
     specials = list(dict.fromkeys(re.findall(r"<\|\d+\|>", text.decode())))
     learned: Sequence[Any] = ()
     for name in ["gpt2", pattern] if pattern == "superbpe" else [pattern]:
         words = regex.findall(PATTERNS[name], text.decode())
         counts = WordCounts.from_items((word.encode(), 1) for word in dict.fromkeys(words))
-        learned = flat.train(counts, len(learned) + merges // 2, inherited=learned)
+        learned = flat.train(counts, len(learned) + 250, inherited=learned)
     return trained(list(learned), specials, PATTERNS[pattern])
 
 
@@ -186,18 +186,22 @@ def test_encoding_and_decoding_twice_the_text(
     expect_growth_of(work, 8_000)
 
 
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled("scanner_driver.cpp", tmp_path_factory.mktemp("driver"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", COUNTED)
 def test_counting_twice_the_text(
-    tmp_path: Path, classes: Path, make: Callable[[int], bytes]
+    tmp_path: Path, classes: Path, counting: Path, make: Callable[[int], bytes]
 ) -> None:
-    program = compiled("scanner_driver.cpp", tmp_path)
     contents = tmp_path / "contents"
 
     def work(size: int) -> int:
         text = make(size)
         contents.write_bytes(struct.pack("<Q", len(text)) + text)
-        return instructions("", program, classes, contents, Path("0"))  # the path of any machine
+        return instructions("", counting, classes, contents, Path("0"))  # the path of any machine
 
     expect_growth_of(work, 64_000)  # threads share out the parts by chance
 
