@@ -19,9 +19,9 @@ from harness.common.command import Parser, exit_code_of
 from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
 from harness.common.values import check_target, parse_value, unknown_text
-from harness.proof.calls import CheckFailed
 from harness.proof.checks import (
     Check,
+    CheckFailed,
     CheckResult,
     call_of,
     is_word_counter,

@@ -24,6 +24,7 @@ from unittest import mock
 import msgspec
 from msgspec.structs import asdict
 
+from harness import proof
 from harness.__main__ import SHORT
 from harness.common import registry
 from harness.records import schema
@@ -158,7 +159,7 @@ def record_keys() -> str:
 def meanings() -> dict[tuple[str, str], str]:
     """What each key means, by its class and its name: the docstring below it in the schema."""
     found = {}
-    for kind in ast.parse(inspect.getsource(schema)).body:
+    for kind in ast.parse(inspect.getsource(schema) + inspect.getsource(proof)).body:
         if not isinstance(kind, ast.ClassDef):
             continue
         for key, below in itertools.pairwise(kind.body):

@@ -29,6 +29,7 @@ Version = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~!_-]*\Z")]
 PORT = r"([1-5]?\d{1,4}|6[0-4]\d{3})"
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Count = Annotated[int, Meta(ge=0)]
+Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class Strict(Struct, frozen=True, forbid_unknown_fields=True):

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from harness.common.cards import Whole
 from harness.common.comparison import OF_ONE_THREAD
 from harness.common.units import seconds_text
 from harness.measure.machine import Totals, interference, interference_between
@@ -62,7 +63,6 @@ SECONDS_TO_DESCRIBE_FEEDING = 0.5
 FAILURES = ("error", "skipped", "out_of_memory")
 
 Text = Annotated[str, Meta(max_length=10_000)]
-Count = Annotated[int, Meta(ge=0, le=GREATEST_NUMBER)]
 Amount = Annotated[float, Meta(ge=0, lt=2.0**63)]
 Few = Meta(max_length=10_000)
 
@@ -74,7 +74,7 @@ class Failed(msgspec.Struct, forbid_unknown_fields=True):
 
     status: Literal["error", "skipped", "out_of_memory"]
     reason: Annotated[str, Meta(min_length=1, max_length=10_000)]
-    offset: Count | None = None
+    offset: Whole | None = None
 
 
 class Report(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -85,8 +85,8 @@ class Report(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     imported: Annotated[dict[str, FileState], Meta(max_length=100_000)] = {}
     text: FileState | None = None
     feeding: Annotated[dict[Text, Text | None], Few] | None = None
-    merges_done: Count | None = None
-    words_done: Count | None = None
+    merges_done: Whole | None = None
+    words_done: Whole | None = None
 
 
 class Measured(Report):
@@ -96,7 +96,7 @@ class Measured(Report):
     reason: Text | None
     seconds: Annotated[dict[Text, Amount], Few]
     total: Amount
-    tallies: Annotated[dict[Text, Count], Few]
+    tallies: Annotated[dict[Text, Whole], Few]
     interpreter: Text
     takes_threads: bool | None
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from harness.proof.calls import TrainerCall
+from harness.proof.checks import TrainerCall
 from variants.contract import Merge, TieBreak
 
 OPTIONS: dict[str, Callable[[str], Any]] = {

@@ -11,15 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.common import registry
-from harness.proof.calls import (
+from harness.proof.cases import Case, read_cases, token_from, words_from
+from harness.proof.checks import (
     SHOWN,
+    WIDTHS,
     Call,
+    Check,
     CheckSkipped,
     Subject,
     accepts,
+    reported_phases,
 )
-from harness.proof.cases import Case, read_cases, token_from, words_from
-from harness.proof.checks import WIDTHS, Check, family, reported_phases
 from harness.worker.calling import expect_word_counts
 from variants.contract import COUNTING_PHASES, GPT2_PATTERN, Corpus, InvalidText, Meter
 
@@ -50,12 +52,15 @@ def counter_checks() -> list[Check]:
         check_names_the_offset_far_into_a_file: "large files",
         check_large_file_equals_definition: "large files",
     }
-    cases = ((case.name, case) for case in FILE_CASES)
-    return [
-        *family("check_worked_file", "worked files", check_worked_file, cases),
-        *(Check(body.__name__, group, body) for body, group in bodies.items()),
-        *family("check_equals_definition", "random texts", check_text, enumerate(range(SEEDS))),
-    ]
+    checks = []
+    for case in FILE_CASES:
+        body = functools.partial(check_worked_file, case)
+        checks.append(Check(f"check_worked_file[{case.name}]", "worked files", body))
+    checks += [Check(body.__name__, group, body) for body, group in bodies.items()]
+    for seed in range(SEEDS):
+        body = functools.partial(check_text, seed)
+        checks.append(Check(f"check_equals_definition[{seed}]", "random texts", body))
+    return checks
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,8 @@ class CounterCall(Call):
 
     def at_widths_of(self, count: Subject) -> list[CounterCall]:
         """The call at each width that the counter takes."""
-        return [
-            replace(self, width=width)
-            for width in (WIDTHS if accepts(count, "threads") else (None,))
-        ]
+        widths = WIDTHS if accepts(count, "threads") else (None,)
+        return [replace(self, width=width) for width in widths]
 
     def run(self, count: Subject, *meter: Meter) -> dict[bytes, int] | int:
         """The words with their counts, or the offset that the counter names as that of the first

@@ -7,35 +7,16 @@ was true when the first wrong one was made. No trainer takes part, and it shares
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import structs
 
 from harness.common.units import count_text, occasions_text
-from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
+from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, Identity, Kind
 from harness.proof.compiled_replay import Replay
 from harness.proof.diagnosis import Step, describe, explained
 from harness.worker.exchange import MOST_BYTES_IN_A_RECORD, in_hex
 from variants.contract import GREATEST_BYTES, TieBreak
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Whether merges are the defined ones: the kind, the tie-break under which they are, or what
-    shows a difference.
-
-    `merge` is the number of the first merge that differs, from 1; `got` and `want` are in
-    hexadecimal, with their true counts. `of_own_words` is the kind on the words of the trainer's
-    own pattern, for merges that differ by design.
-    """
-
-    kind: str
-    tie_break: str | None = None
-    reason: str | None = None
-    merge: int | None = None
-    got: list[str] | None = None
-    want: list[str] | None = None
-    got_count: int | None = None
-    want_count: int | None = None
-    of_own_words: str | None = None
 
 
 def prove(
@@ -76,7 +57,7 @@ def prove(
     identity = wrong_at(replay, judged.right + 1, list(reached))
     if by_design is None:
         return identity
-    return replace(identity, kind=BY_DESIGN, reason=f"{by_design}; {identity.reason}")
+    return structs.replace(identity, kind=BY_DESIGN, reason=f"{by_design}; {identity.reason}")
 
 
 def wrong_at(replay: Replay, number: int, tie_breaks: Sequence[TieBreak]) -> Identity:
@@ -91,7 +72,7 @@ def wrong_at(replay: Replay, number: int, tie_breaks: Sequence[TieBreak]) -> Ide
     return Identity(WRONG, reason=reason, merge=number)
 
 
-def identity_at(step: Step, kind: str, reason: str, tie_break: TieBreak) -> Identity:
+def identity_at(step: Step, kind: Kind, reason: str, tie_break: TieBreak) -> Identity:
     want = step.choices.get(tie_break)
     return Identity(
         kind,

@@ -36,13 +36,14 @@ from harness.measure.machine import import_from
 from harness.measure.process import Sandbox, worker_environment
 from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import without_answer
-from harness.proof.calls import Call, Subject
 from harness.proof.checks import (
     FAILED,
     PASSED,
     SKIPPED,
+    Call,
     Check,
     CheckResult,
+    Subject,
     is_word_counter,
     outcome_of,
 )

@@ -18,16 +18,18 @@ from functools import partial
 from typing import Any
 
 from harness.common.units import count_text
-from harness.proof.calls import (
+from harness.proof.cases import EXTENSION_CASES, MERGE_CASES, Case, merges_from
+from harness.proof.checks import (
+    WIDTHS,
+    Check,
     CheckFailed,
     CheckSkipped,
     Subject,
     TrainerCall,
     Words,
+    reported_phases,
     to_exhaustion,
 )
-from harness.proof.cases import EXTENSION_CASES, MERGE_CASES, Case, merges_from
-from harness.proof.checks import WIDTHS, Check, family, reported_phases
 from variants.contract import PHASES, Meter, TieBreak, Unavailable, WordCounts
 
 NEEDED_PHASES = ("init", "max", "update")
@@ -61,7 +63,7 @@ def trainer_checks(
         "check_equals_definition", "random words", random_call, SEEDS, [first] * 4 + others
     )
     for name, (group, number, words) in INPUTS.items():
-        checks.append(Check(name, group, partial(check_words, words, number, first)))
+        checks.append(Check(name, group, TrainerCall(words(), number, first).expect_definition))
     checks.append(Check("check_a_thousand_calls", "large inputs", partial(check_many_calls, first)))
     return checks + (extension_checks(tie_breaks) if extending else [])
 
@@ -109,8 +111,14 @@ def examples(
     """A check for each case; those of another tie-break are compared with the definition under the
     first of these.
     """
-    body = partial(check_worked_example, tie_breaks)
-    return family(name, group, body, ((case.name, case) for case in cases))
+    checks = []
+    for case in cases:
+        call, body = case.call, partial(case.call.expect, want=case.want, why=case.why)
+        if call.tie_break not in tie_breaks:
+            call = replace(call, num_merges=to_exhaustion(call.words), tie_break=tie_breaks[0])
+            body = partial(call.expect_definition, advice=f"\n{case.why}")
+        checks.append(Check(f"{name}[{case.name}]", group, body))
+    return checks
 
 
 def seeded(
@@ -121,31 +129,11 @@ def seeded(
     tie_breaks: Sequence[TieBreak],
 ) -> list[Check]:
     """Comparisons with the definition on random calls; every ten take another tie-break."""
-    calls = (partial(make, seed, tie_breaks[seed // 10 % len(tie_breaks)]) for seed in range(seeds))
-    return family(name, group, check_equals_definition, enumerate(calls))
-
-
-# Comparisons with the definition
-
-
-def check_worked_example(tie_breaks: Sequence[TieBreak], case: Case, train: Subject) -> None:
-    if case.call.tie_break in tie_breaks:
-        case.call.expect(train, case.want, case.why)
-    else:
-        call = replace(
-            case.call, num_merges=to_exhaustion(case.call.words), tie_break=tie_breaks[0]
-        )
-        call.expect_definition(train, f"\n{case.why}")
-
-
-def check_equals_definition(make: Callable[[], TrainerCall], train: Subject) -> None:
-    make().expect_definition(train)
-
-
-def check_words(
-    words: Callable[[], Words], num_merges: int, tie_break: TieBreak, train: Subject
-) -> None:
-    TrainerCall(words(), num_merges, tie_break).expect_definition(train)
+    checks = []
+    for seed in range(seeds):
+        call = make(seed, tie_breaks[seed // 10 % len(tie_breaks)])
+        checks.append(Check(f"{name}[{seed}]", group, call.expect_definition))
+    return checks
 
 
 def check_many_calls(tie_break: TieBreak, train: Subject) -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 from harness.common.comparison import Sample, shares_of
 from harness.common.printing import print_stderr
 from harness.common.units import counted_text
+from harness.proof import Identity
 from harness.records.lines import (
     FILE_NAME,
     PACKED,
@@ -33,7 +34,6 @@ from harness.records.schema import (
     Measurement,
     Proof,
     Run,
-    StoredIdentity,
     WholeBlock,
 )
 
@@ -66,7 +66,7 @@ class Record(Mapping[str, Any]):
         return self.measurement.status
 
     @property
-    def identity(self) -> StoredIdentity | None:
+    def identity(self) -> Identity | None:
         return None if self.proof is None else self.proof.identity
 
     @property

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, TypedDict, get_args
 import msgspec
 from msgspec import Meta
 
-from harness.proof import WRONG
+from harness.common.cards import Digest, Whole
+from harness.proof import WRONG, Identity
 from variants import contract
 
 SCHEMA: Literal[2] = 2
@@ -23,12 +24,8 @@ ROUNDING_SECONDS = 1e-6
 """How far a total may differ from the sum of its phases: float sums depend on their order."""
 
 
-Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Number = Annotated[float, Meta(ge=0)]
-Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Moment = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)$")]
-Token = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
-Pair = Annotated[list[Token], Meta(min_length=2, max_length=2)]
 Status = Literal[
     "ok",
     "mismatch",
@@ -53,7 +50,6 @@ State = Literal[
 """Of what a gate found, the gravest first. `absent` cannot run here, or has nothing to be compared with:
 neither good nor bad.
 """
-Kind = Literal["identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"]
 
 
 class AcceptedChange(TypedDict):
@@ -180,27 +176,6 @@ class InstructionCount(TypedDict):
     """The instruction set and the C library of the program."""
     tool: str | None
     """What counted them, with its version."""
-
-
-class StoredIdentity(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    kind: Kind
-    """Whether the merges are the defined ones."""
-    tie_break: str | None = None
-    """The tie-break of the contract under which they are."""
-    reason: str | None = None
-    """Why they are not, in a sentence."""
-    merge: Whole | None = None
-    """The number, from 1, of the first merge that shows it."""
-    got: Pair | None = None
-    """That merge, left and right token in hexadecimal."""
-    want: Pair | None = None
-    """The most frequent pair at that moment."""
-    got_count: Whole | None = None
-    """The true count of the one."""
-    want_count: Whole | None = None
-    """The true count of the other."""
-    of_own_words: str | None = None
-    """The kind of the same merges on the words of the trainer's own pattern."""
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", kw_only=True):
@@ -375,7 +350,7 @@ class Proof(Line, tag="proof", kw_only=True, frozen=True):
     """The number of the cell in its run."""
     merges_sha256: Digest
     """The digest of the merges."""
-    identity: StoredIdentity
+    identity: Identity
     """Whether the merges are the defined ones."""
     tokens: Whole | None = None
     """How many tokens the merges leave of the text, with `tokens=true`."""

@@ -19,9 +19,9 @@ from msgspec import structs
 
 from harness.common.comparison import NET, Sample, spread
 from harness.common.units import counted_text
-from harness.proof import BY_DESIGN, IDENTICAL, PROVED, WRONG
+from harness.proof import BY_DESIGN, IDENTICAL, PROVED, UNPROVED, WRONG, Identity
 from harness.records.file import Record
-from harness.records.schema import BY_ITSELF, PHASES, Data, Measurement, StoredIdentity
+from harness.records.schema import BY_ITSELF, PHASES, Data, Measurement
 from harness.results.fields import COLUMNS, DECISIVE, WORK, cell_of, together, values_of
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES
@@ -44,7 +44,7 @@ class Time(NamedTuple):
 
 
 UNTIMED = Time()
-UNKNOWN = StoredIdentity(kind="unproved")
+UNKNOWN = Identity(UNPROVED)
 """Of merges that nobody has looked at."""
 
 
@@ -132,7 +132,7 @@ class Row:
     # The verdict
 
     @property
-    def identity(self) -> StoredIdentity:
+    def identity(self) -> Identity:
         """The proof's verdict on its merges."""
         return self.record.identity or UNKNOWN
 

@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
@@ -321,12 +323,12 @@ def prove_merges(trained: Trained, session: Session) -> None:
             of_own_words = judged.kind.replace("_", " ")
             if judged.tie_break:
                 of_own_words += f" ({judged.tie_break})"
-            identity = replace(identity, of_own_words=of_own_words)
+            identity = structs.replace(identity, of_own_words=of_own_words)
         if identity.kind == WRONG and answer.from_file:
             is_tie = identity.got_count == identity.want_count
             of_words = jobs.words_verdict(cell, word_counts, session.next_folder(), is_tie)
             reason = "; ".join(filter(None, [identity.reason, of_words]))
-            identity = replace(identity, reason=reason)
+            identity = structs.replace(identity, reason=reason)
         if session.settings.tokens and whole:
             tokens = replay.tokens_left()
         session.judged[key] = identity, tokens

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
 from harness.common.registry import CounterCard
 from harness.measure.machine import interpreter, python
 from harness.measure.process import Answer, measure
-from harness.proof import WRONG
+from harness.proof import WRONG, Identity
 from harness.proof.diagnosis import words_fault
-from harness.records.schema import BY_ITSELF, Cell, Data, Measurement, Proof, StoredIdentity
+from harness.records.schema import BY_ITSELF, Cell, Data, Measurement, Proof
 from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
 from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.job import COUNT, TRAIN, Job
 from variants.contract import COUNTING_PHASES, TRAINING_PHASES, Merge, WordCounts
-
-if TYPE_CHECKING:
-    from harness.proof.prove import Identity
 
 SHARED = {*Answer.__struct_fields__}.intersection(Measurement.__struct_fields__)
 """The figures that an answer and a measurement have in common."""
@@ -143,9 +140,8 @@ def train_lines(trained: Trained) -> Lines:
 
     proof = None
     if identity is not None and trained.merges_sha256 is not None:
-        stored = StoredIdentity(**asdict(identity))
         digest, tokens = trained.merges_sha256, trained.tokens
-        proof = Proof(**UNNAMED, merges_sha256=digest, identity=stored, tokens=tokens)
+        proof = Proof(**UNNAMED, merges_sha256=digest, identity=identity, tokens=tokens)
         if identity.kind == WRONG:
             measurement = structs.replace(measurement, status="mismatch", reason=identity.reason)
     return Lines(trained_cell(trained), measurement, proof)

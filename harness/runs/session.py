@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -19,7 +19,7 @@ from harness.common.files import check_output, check_writable, copy_tree, remove
 from harness.common.progress import Display
 from harness.measure.machine import environment, host, machine, python
 from harness.measure.quiet import timing
-from harness.proof import PROVED, WRONG
+from harness.proof import PROVED, WRONG, Identity
 from harness.records.file import RunLog
 from harness.records.lines import ELSEWHERE, FILE_NAME
 from harness.records.schema import Run
@@ -158,9 +158,6 @@ def save_certificate(trained: Trained, words: WordCounts, path: Path, overwrite:
 
 
 # The session
-
-if TYPE_CHECKING:
-    from harness.proof.prove import Identity
 
 UNTIMED: dict[str, Any] = {
     **dict.fromkeys(("cpu_seconds", "system_seconds", "cpu_wait_seconds", "cpu_wait_unknown")),

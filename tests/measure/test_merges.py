@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.proof.calls import TrainerCall
+from harness.proof.checks import TrainerCall
 from harness.proof.compiled_replay import token_ids
 from harness.proof.trainer_checks import random_call
 from harness.worker.calling import expect_merges

@@ -30,8 +30,14 @@ from harness.conformance import (
     trainer_checks,
 )
 from harness.proof import suite
-from harness.proof.calls import CheckFailed, TrainerCall
-from harness.proof.checks import CheckResult, call_of, outcome_of, whole_test
+from harness.proof.checks import (
+    CheckFailed,
+    CheckResult,
+    TrainerCall,
+    call_of,
+    outcome_of,
+    whole_test,
+)
 from variants import heap, naive, naive_extending
 from variants.contract import Merge, Meter, TieBreak, WordCounts
 

@@ -22,8 +22,7 @@ from workbench import first_fast
 
 from harness.conformance import counter_checks, trainer_checks
 from harness.proof import trainer_checks as checks_of_trainers
-from harness.proof.calls import CheckFailed
-from harness.proof.checks import Check, outcome_of
+from harness.proof.checks import Check, CheckFailed, outcome_of
 from harness.proof.trainer_checks import extension_checks
 from variants.contract import TieBreak
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from recounted import recounted
 from workbench import CHECKOUT
 
-from harness.proof.calls import TrainerCall
+from harness.proof.checks import TrainerCall
 from harness.proof.trainer_checks import random_call
 from variants.contract import Merge, TieBreak
 

@@ -24,8 +24,7 @@ from harness.common.cards import MeasureCard
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import Answer, OnProgress, Supervision, WorkerLimits
-from harness.proof import IDENTICAL
-from harness.proof.prove import Identity
+from harness.proof import IDENTICAL, Identity
 from harness.records.file import RunLog
 from harness.runs import blocks
 from harness.runs.blocks import measure_task

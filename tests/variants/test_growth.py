@@ -28,7 +28,7 @@ from sanitizers import compiled
 from tokenizers_made import PATTERNS
 from workbench import CHECKOUT, first_fast
 
-from harness.proof.calls import TrainerCall
+from harness.proof.checks import TrainerCall
 from harness.tokenizers.extension import ExtensionSettings, extension_of
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import Learned, trained
