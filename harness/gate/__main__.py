@@ -30,11 +30,10 @@ from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
 from harness.gate import evidence as store
 from harness.gate.base import base_side, changed_lines, located_here, side_of
-from harness.gate.card import DEFAULT_CARD, TIERS, GateCard, card_paths, merged_card, read_gate_card
 from harness.gate.evidence import ALL, Evidence, note
-from harness.gate.judge import TREATED, judge
+from harness.gate.judge import TREATED, as_json, judge, junit, lines, summary_of
 from harness.gate.observe import Compared, observe_tiers
-from harness.gate.show import as_json, junit, lines, summary_of
+from harness.gate.rule import DEFAULT_CARD, TIERS, GateCard, card_paths, merged_card, read_gate_card
 from harness.measure.process import PACKAGES
 from harness.records.file import files_read
 from harness.records.schema import GateQuestion

@@ -1,24 +1,42 @@
-"""The decision about time, which follows from the thresholds of a card.
+"""The gate's card, which says from where on a difference is a fault, and the decision about time.
 
-`decide` is a pure function of the card and of samples in blocks. A few blocks (triage) decide
-whether to look longer; only blocks measured afterwards (confirmation) can fail a change. Ratios are
-taken within blocks, since what disturbs a machine lasts longer than a block. The control compares
-base with itself; if that differs, the machine is too noisy.
+conf/gate/usual.yaml explains each key of the card. `decide` is a pure function of the card and of
+samples in blocks. A few blocks (triage) decide whether to look longer; only blocks measured
+afterwards (confirmation) can fail a change. Ratios are taken within blocks, since what disturbs a
+machine lasts longer than a block. The control compares base with itself; if that differs, the
+machine is too noisy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
+from typing import Annotated, Any, get_args
 
+from msgspec import Meta
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from harness.common import registry
+from harness.common.cards import Strict, fitted
 from harness.common.comparison import CONFIDENCE, Comparison, Sample, compare
-from harness.common.units import share_text
-from harness.gate.card import Stage, TimeRule
+from harness.common.errors import Refusal
+from harness.common.units import one_line, share_text
+from harness.common.values import unknown_text
 from harness.gate.evidence import of_side
 from harness.records.file import Record
-from harness.records.schema import State
+from harness.records.schema import State, Tier
 
+TIERS: tuple[Tier, ...] = get_args(Tier)
+DEFAULT_CARD = "usual"
+ADVICE = "conf/gate/usual.yaml explains every key"
+Share = Annotated[float, Meta(ge=0, lt=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+CorpusName = Annotated[str, Meta(pattern=r"^\S+$")]
+"""Without a blank, because a line of accepted counts has it."""
 BLOCKS_LEFT = 10
 """Without as many blocks that are undisturbed, or all of a shorter stage, nothing is decided."""
 CONTROL_EVERY = 5
@@ -31,6 +49,87 @@ CERTAINTY = 0.99
 """Of the interval that excludes 1 before a regression is reported, and of the control's. At 95 %, one
 A/A run in forty would be reported on a machine whose times differ by ten per cent.
 """
+
+
+# The card
+
+
+class CorpusRule(Strict, frozen=True):
+    overrides: tuple[str, ...]
+    variants: tuple[str, ...] = ()
+    """Those that it is for; all if there are none."""
+
+
+class ProcessLimits(Strict, frozen=True):
+    wall: Seconds
+    memory: str | int
+
+
+class InstructionsRule(Strict, frozen=True):
+    overrides: tuple[str, ...]
+    max_increase: Share
+
+
+class Stage(Strict, frozen=True):
+    blocks: Annotated[int, Meta(ge=1)]
+    max_slowdown: Share
+
+
+class TimeRule(Strict, frozen=True):
+    overrides: tuple[str, ...]
+    triage: Stage
+    confirm: Stage
+    max_missed_slowdown: Share
+    max_seconds: Seconds
+
+
+class GateCard(Strict, frozen=True):
+    tiers: tuple[Tier, ...]
+    variants: tuple[str, ...]
+    corpora: dict[CorpusName, CorpusRule]
+    known_wrong: dict[str, str]
+    limits: ProcessLimits
+    instructions: InstructionsRule
+    time: TimeRule
+    build: str
+
+    @property
+    def compared_tiers(self) -> list[Tier]:
+        """The tiers that need a base."""
+        return [tier for tier in self.tiers if tier != "identity"]
+
+
+def read_gate_card(name: str, overrides: Sequence[str] = ()) -> GateCard:
+    """Return the card of a name or file, over the usual one, with `key=value` overrides. Raises
+    Refusal.
+    """
+    return merged_card(f"gate card {name}", map(registry.read_card, card_paths(name)), overrides)
+
+
+def card_paths(name: str) -> list[Path]:
+    """Return the files of a card, the usual one first. Raises Refusal for an unknown name."""
+    files = registry.card_files("gate")
+    file = files.get(name, Path(name))
+    if not file.is_file():
+        raise Refusal(f"{unknown_text('gate card', name, files)}; or pass the name of a file")
+    return list(dict.fromkeys([files[DEFAULT_CARD], file]))
+
+
+def merged_card(
+    source: str, layers: Iterable[Mapping[str, Any]], overrides: Sequence[str] = ()
+) -> GateCard:
+    """Return the card of mappings laid over each other: mappings are merged, other values replaced.
+    Raises Refusal for what is not one.
+    """
+    try:
+        settings = OmegaConf.merge(*layers, OmegaConf.from_dotlist(list(overrides)))
+        content = OmegaConf.to_container(settings)
+    except (OmegaConfBaseException, YAMLError) as error:
+        raise Refusal(f"{source}: {one_line(str(error))}; {ADVICE}") from error
+    return fitted(content, GateCard, f"{source}: ", ADVICE)
+
+
+# The decision
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ from msgspec import structs
 from scipy.stats import binomtest
 
 from harness.common.units import share_text
-from harness.gate.card import TimeRule, merged_card, read_gate_card
-from harness.gate.rule import decide
+from harness.gate.rule import TimeRule, decide, merged_card, read_gate_card
 from harness.records.file import Record
 from harness.records.schema import Cell, Data, Measurement, Run
 

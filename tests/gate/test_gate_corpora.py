@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.common.registry import definition_counter
-from harness.gate.card import read_gate_card
+from harness.gate.rule import read_gate_card
 from harness.runs.plan import planned
 from harness.worker.exchange import read_words
 from variants.contract import Merge, WordCounts

@@ -18,9 +18,9 @@ from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
 from harness.gate import judge
-from harness.gate.card import read_gate_card
 from harness.gate.evidence import new_log, read_accepted
 from harness.gate.observe import Compared, observe_instructions, session_of
+from harness.gate.rule import read_gate_card
 from harness.measure import callgrind
 from harness.measure.process import Answer, ProcessOptions
 from harness.records.file import RunLog
