@@ -18,7 +18,7 @@ from harness.common.units import bytes_text, count_text, occasions_text
 from harness.common.values import first_difference
 from harness.proof import certificate
 from harness.proof.compiled_replay import Moment, Replay
-from harness.proof.diagnosis import describe, explained, merge_text
+from harness.proof.prove import describe, explained, merge_text
 from harness.runs.blocks import words_of
 from harness.runs.cells import Reading, TrainCell
 from harness.runs.overrides import quoted

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from harness.common import registry
 from harness.common.units import occasions_text
 from harness.common.values import first_difference
-from harness.proof import diagnosis
+from harness.proof import prove
 from harness.proof.compiled_replay import Replay
 from harness.worker.calling import arguments_for, expect_merges, parameters_of, where_raised
 from variants import vetoes
@@ -213,10 +213,10 @@ class TrainerCall(Call):
             self.inheriting,
             vetoes.named(self.veto),
         )
-        step = diagnosis.explained(replay, number, [self.tie_break])
+        step = prove.explained(replay, number, [self.tie_break])
         if index < len(got):
-            return diagnosis.describe(step)
-        missing = diagnosis.merge_text(step.merge)
+            return prove.describe(step)
+        missing = prove.merge_text(step.merge)
         return f"merge {number} is missing: {missing}, {occasions_text(step.occurrences)}"
 
     @property

@@ -1,22 +1,25 @@
-"""The proof: each list of merges is judged by a replay against the true counts of its words.
+"""The proof: each list of merges is judged by a replay against the true counts of its words, and
+what is wrong is said in the words of the definition.
 
 The compiled replay (compiled_replay.py) says how many merges are right under one tie-break, and what
-was true when the first wrong one was made. No trainer takes part, and it shares no code with any.
+was true when the first wrong one was made: a tie broken otherwise, a pair that is less frequent than
+another, one that may not be merged, or a merge too many or too few. No trainer takes part, and it
+shares no code with any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from msgspec import structs
 
-from harness.common.units import count_text, occasions_text
+from harness.common.units import count_text, counted_text, occasions_text, token_text
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, Identity, Kind
-from harness.proof.compiled_replay import Replay
-from harness.proof.diagnosis import Step, describe, explained
+from harness.proof.compiled_replay import Moment, Replay
 from harness.worker.exchange import MOST_BYTES_IN_A_RECORD, in_hex
-from variants.contract import GREATEST_BYTES, TieBreak
+from variants.contract import GREATEST_BYTES, Merge, TieBreak, WordCounts
 
 
 def prove(
@@ -83,3 +86,113 @@ def identity_at(step: Step, kind: Kind, reason: str, tie_break: TieBreak) -> Ide
         got_count=step.occurrences,
         want_count=step.highest,
     )
+
+
+# In words
+
+
+class Step(NamedTuple):
+    """One merge, numbered from 1, with what was true of it at its moment.
+
+    `reason` says why it may not be made; empty if it may. `occurrences` is the count of its pair.
+    `highest` is the highest count of a pair that may be merged (0: no pair is left), `sharing` how
+    many pairs have it, and `choices` which of them each tie-break takes.
+    """
+
+    number: int
+    merge: Merge
+    reason: str = ""
+    occurrences: int = 0
+    highest: int = 0
+    sharing: int = 0
+    choices: Mapping[TieBreak, Merge] = {}
+
+
+def explained(
+    replay: Replay, number: int, tie_breaks: Sequence[TieBreak] = tuple(TieBreak)
+) -> Step:
+    """What is true of a merge of a list, after those before it."""
+    merge = replay.merges[number - 1]
+    moment = replay.moment(number - 1, merge)
+    reason = refusal(replay, number, moment)
+    if moment is None:
+        return Step(number, merge, reason)
+
+    count, sharing = moment.pair_count, len(moment.best)
+    if not reason and 0 < moment.highest == count < replay.min_count:
+        reason = f"{occasions_text(count)}, below min_count"
+    choices = {tie_break: moment.choice(tie_break) for tie_break in tie_breaks if moment.best}
+    return Step(number, merge, reason, count, moment.highest, sharing, choices)
+
+
+def refusal(replay: Replay, number: int, moment: Moment | None) -> str:
+    """Why a merge may not be made at its moment, however frequent it is; empty if it may."""
+    merge = replay.merges[number - 1]
+    if number <= replay.staying:
+        return "in place of an inherited one"
+    if moment is None:
+        return "after a merge that cannot be made"
+    if not {*moment.spellings} >= {*merge}:
+        return "of a token that no earlier merge makes"
+    if merge in replay.merges[: number - 1]:
+        return "made before"
+    is_spelled_again = b"".join(merge) in moment.spellings[256:][: replay.staying]
+    if is_spelled_again or (replay.veto is not None and replay.veto(*merge)):
+        return "vetoed, or spelling an inherited token again"
+    return ""
+
+
+def describe(step: Step) -> str:
+    """One merge, with what was true of it.
+
+    >>> tied = {TieBreak.RAW_BYTES: (b"a", b"b"), TieBreak.GREATEST_BYTES: (b"c", b"d")}
+    >>> describe(Step(7, (b"a", b"b"), "", 3, 3, 2, tied))
+    "merge 7: b'a' + b'b', 3 times, a tie with 1 other; raw_bytes takes b'a' + b'b'; greatest_bytes takes b'c' + b'd'"
+    """
+    text = f"merge {step.number}: {merge_text(step.merge)}"
+    if step.reason:
+        return f"{text}, {step.reason}"
+    text += f", {occasions_text(step.occurrences)}"
+    is_best = 0 < step.occurrences == step.highest
+    if is_best and step.sharing == 1:
+        return f"{text}, the most frequent pair of its moment"
+    if not step.highest:
+        return f"{text}; no pair was left"
+
+    takers: dict[Merge, list[str]] = {}
+    for tie_break, merge in step.choices.items():
+        takers.setdefault(merge, []).append(tie_break.value)
+    if step.sharing == 1:
+        return f"{text}; the most frequent is {merge_text(*takers)}, {occasions_text(step.highest)}"
+
+    if is_best:
+        text += (
+            f", a tie with {count_text(step.sharing - 1)} other{'s' if step.sharing > 2 else ''}"
+        )
+    else:
+        text += f"; {count_text(step.sharing)} pairs occur {occasions_text(step.highest)}"
+    for pair, names in takers.items():
+        text += f"; {', '.join(names)} take{'s' * (len(names) == 1)} {merge_text(pair)}"
+    return text
+
+
+def merge_text(merge: Merge) -> str:
+    """The two tokens, up to 40 characters of each."""
+    return " + ".join(f"b{token_text(token, 40)}" for token in merge)
+
+
+def words_fault(got: WordCounts, want: WordCounts) -> str | None:
+    """Return one sentence about the most frequent word with another count; None if all are equal.
+
+    >>> words_fault(WordCounts.from_items([(b" low", 47)]), WordCounts.from_items([(b" low", 45)]))
+    "its words differ in 1 word: ' low' has count 47, not 45"
+    """
+    mine, right = dict(got.items()), dict(want.items())
+    differing = {word for word, _ in mine.items() ^ right.items()}
+    if not differing:
+        return None
+
+    word = max(differing, key=lambda word: (max(mine.get(word, 0), right.get(word, 0)), word))
+    counts = f"has count {mine.get(word, 0)}, not {right.get(word, 0)}"
+    number = counted_text(len(differing), "word")
+    return f"its words differ in {number}: {token_text(word, 60)} {counts}"

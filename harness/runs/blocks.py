@@ -29,6 +29,8 @@ from harness.corpora.cards import counted_otherwise
 from harness.measure.machine import interpreter
 from harness.measure.process import Answer, ProcessOptions, measure
 from harness.proof import BY_DESIGN, WRONG
+from harness.proof.compiled_replay import Replay
+from harness.proof.prove import prove
 from harness.records.file import RunLog
 from harness.runs import jobs
 from harness.runs.cells import (
@@ -303,10 +305,6 @@ def prove_merges(trained: Trained, session: Session) -> None:
     whole = answer.status == "ok"
     if trained.merges is None or not (whole or answer.status == TIMEOUT):
         return
-    # late: NumPy comes with it, and is slow to import
-    from harness.proof.compiled_replay import Replay
-    from harness.proof.prove import prove
-
     tie_break = TieBreak(ties) if (ties := trained.tie_break) is not None else None
     merges, by_design = trained.merges, excuse(cell)
     key = cell.task_key, trained.merges_sha256, whole, tie_break, by_design

@@ -14,7 +14,7 @@ from harness.common.registry import CounterCard
 from harness.measure.machine import interpreter, python
 from harness.measure.process import Answer, measure
 from harness.proof import WRONG, Identity
-from harness.proof.diagnosis import words_fault
+from harness.proof.prove import words_fault
 from harness.records.schema import BY_ITSELF, Cell, Data, Measurement, Proof
 from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
 from harness.worker import exchange

@@ -31,7 +31,17 @@ from harness.worker import (
     STOP,
     WORK,
 )
-from harness.worker.call import IMPORTED, Channel, MeasuredCall, clock, count, imported_files
+from harness.worker.call import (
+    IMPORTED,
+    Channel,
+    MeasuredCall,
+    clock,
+    count,
+    how_it_is_fed,
+    imported_files,
+    merges_so_far,
+    train,
+)
 from harness.worker.calling import (
     of_module,
     own_frames,
@@ -41,7 +51,6 @@ from harness.worker.calling import (
     where_raised,
 )
 from harness.worker.job import COUNT, Setup, read_job, read_setup
-from harness.worker.training import how_it_is_fed, merges_so_far, train
 from variants import vetoes
 from variants.contract import InvalidText, LeftOut, Unavailable
 
