@@ -8,7 +8,6 @@ cards name code, which runs only if you choose them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -244,22 +243,6 @@ class MeasureCard(Strict, frozen=True):
     warm_up: Count = 0
     precision: Annotated[float, Meta(gt=0, lt=1)] | None = None
     max_blocks: int = 20
-
-
-class CountingCard(Strict, frozen=True):
-    """A word counter; without a target the one that the variant names.
-
-    `memory` limits a table of words, which is then spilled to disk. The workers of an `engine`
-    count before anything is measured.
-    """
-
-    name: str
-    about: Line = ""
-    tags: tuple[Name, ...] = ()
-    target: str | None = msgspec.field(default=None, name="_target_")
-    engine: str | None = None
-    memory: int | str | None = None
-    params: Mapping[str, Any] = {}
 
 
 GROUP = "variant|data|counting|pattern|measure"

@@ -22,7 +22,6 @@ from msgspec.structs import force_setattr
 
 from harness.common.cards import (
     PLAIN,
-    CountingCard,
     DataCard,
     Experiment,
     MeasureCard,
@@ -51,6 +50,18 @@ class CounterCard(msgspec.Struct, frozen=True):
     about: str = ""
     tags: tuple[str, ...] = ()
     params: Mapping[str, Any] = {}
+
+
+class CountingCard(CounterCard, frozen=True, forbid_unknown_fields=True):
+    """A choice of a word counter; without a target the one that the variant names.
+
+    `memory` limits a table of words, which is then spilled to disk. The workers of an `engine`
+    count before anything is measured.
+    """
+
+    target: str = msgspec.field(default="", name=TARGET)
+    engine: str | None = None
+    memory: int | str | None = None
 
 
 Card = TypeVar("Card", bound=CounterCard)

@@ -10,7 +10,6 @@ before anything of head runs, and compared with itself afterwards.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import re
 import shlex
@@ -18,9 +17,10 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 
 from harness.common.errors import UNMEASURED, Refusal
@@ -85,25 +85,25 @@ def path_of(spec: ModuleSpec) -> Path:
     return Path([*(spec.submodule_search_locations or []), str(spec.origin)][0]).resolve()
 
 
-def packages_of(targets: Sequence[str]) -> list[str]:
-    """Return the packages or modules of these targets, in order."""
-    return sorted({target.partition(":")[0].partition(".")[0] for target in targets})
+def packages_of(targets: Sequence[str]) -> set[str]:
+    """Return the packages or modules of these targets."""
+    return {re.split("[:.]", target)[0] for target in targets}
 
 
 def located_here(targets: Sequence[str]) -> dict[str, Path]:
     """Return where the current folder or this process has the packages of these targets."""
-    return found_paths(packages_of(targets), [os.getcwd(), *sys.path, PACKAGES])  # noqa: PTH109
+    folders = [os.getcwd(), *sys.path, PACKAGES]  # noqa: PTH109
+    return found_paths(packages_of(targets), lambda name: located(name, folders) or find_spec(name))
 
 
-def found_paths(packages: Iterable[str], folders: Sequence[str] = ()) -> dict[str, Path]:
-    """Return where packages or modules are, in these folders or where this process would import them
-    from, without those that are nowhere.
-    """
+def found_paths(
+    packages: Iterable[str], find: Callable[[str], ModuleSpec | None]
+) -> dict[str, Path]:
+    """Return where packages or modules are, without those that are nowhere."""
     paths = {}
-    for package in packages:
+    for package in sorted(packages):
         with contextlib.suppress(ImportError, ValueError):
-            spec = located(package, folders) or importlib.util.find_spec(package)
-            if spec is not None:
+            if spec := find(package):
                 paths[package] = path_of(spec)
     return paths
 
@@ -113,7 +113,7 @@ def packages_beside(root: Path) -> dict[str, Path]:
     places = set[Path]()
     for file in python_files(root):
         places |= {file, file.parent}
-    found = found_paths({place.stem for place in places} - NOT_IMPORTED)
+    found = found_paths({place.stem for place in places} - NOT_IMPORTED, find_spec)
     return {name: path for name, path in found.items() if path in places - {root}}
 
 
@@ -152,11 +152,8 @@ def base_side(
             folders = [
                 str((checkout / path.relative_to(root)).parent) for path in packages.values()
             ]
-            links = {}
-            for package in sorted({*packages, *packages_of(targets)}):  # a change may rename them
-                spec = located(package, folders)
-                if spec is not None:
-                    links[package] = path_of(spec)
+            names = {*packages, *packages_of(targets)}  # a change may rename them
+            links = found_paths(names, lambda name: located(name, folders))
             # What does not parse fails at its import and not here.
             command = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
             subprocess.run(command, capture_output=True, check=False)

@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from harness.common import registry
-from harness.common.cards import CountingCard, DataCard, MeasureCard, PatternCard
+from harness.common.cards import DataCard, MeasureCard, PatternCard
 from harness.common.errors import Refusal
-from harness.common.registry import OurVariantCard
+from harness.common.registry import CountingCard, OurVariantCard
 from harness.common.units import did_you_mean
 from harness.common.values import own_target, unknown_text
 

@@ -157,7 +157,7 @@ def cells_of(config: Config) -> list[TrainCell]:
     limits = worker_limits(config.limits)
     interpreter(config.interpreter)  # raises Refusal for what is not a Python
 
-    chosen = config.counting.target is not None
+    chosen = config.counting.target != ""
     cells = []
     for file in corpus_files(config, corpus):
         reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
@@ -262,10 +262,10 @@ def counter_for(config: Config, variant: VariantCard) -> CounterCard:
         at_least("counting.memory", params["memory"], SMALLEST_TABLE_BYTES)
 
     name = variant.counting or registry.default_counter().name
-    if chosen.target is not None:
+    if chosen.target:
         name = chosen.name
     card = registry.counters().get(name)
-    if chosen.target is not None and (card is None or card.target != chosen.target):
+    if chosen.target and (card is None or card.target != chosen.target):
         check_target(chosen.target)
         return CounterCard(chosen.target, chosen.target, params=params)
     if card is None:
