@@ -28,12 +28,27 @@ from harness.common.errors import Refusal
 from harness.common.files import check_output, temporary_folder, write_output
 from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
-from harness.gate import evidence as store
 from harness.gate.base import base_side, changed_lines, located_here, side_of
-from harness.gate.evidence import ALL, Evidence, note
 from harness.gate.judge import TREATED, as_json, judge, junit, lines, summary_of
 from harness.gate.observe import Compared, observe_tiers
-from harness.gate.rule import DEFAULT_CARD, TIERS, GateCard, card_paths, merged_card, read_gate_card
+from harness.gate.rule import (
+    ACCEPTED,
+    ALL,
+    DEFAULT_CARD,
+    SUMMARY,
+    TIERS,
+    VERDICT,
+    Evidence,
+    GateCard,
+    accept,
+    card_paths,
+    merged_card,
+    new_log,
+    note,
+    read_accepted,
+    read_evidence,
+    read_gate_card,
+)
 from harness.measure.process import PACKAGES
 from harness.records.file import files_read
 from harness.records.schema import GateQuestion
@@ -134,8 +149,8 @@ def judge_change(options: argparse.Namespace) -> int:
 
     if options.replay is None or options.output != OUTPUT:
         content = json.dumps(as_json(verdict, evidence, code), ensure_ascii=False, indent=1) + "\n"
-        write_output(options.output / store.VERDICT, content.encode())
-        write_output(options.output / store.SUMMARY, summary_of(verdict, evidence).encode())
+        write_output(options.output / VERDICT, content.encode())
+        write_output(options.output / SUMMARY, summary_of(verdict, evidence).encode())
 
     text = "\n".join([*lines(verdict), *next_step(options)])
     print_stdout(junit(verdict) if options.format == "junit" else text)
@@ -162,16 +177,16 @@ def next_step(options: argparse.Namespace) -> list[str]:
     if options.replay is not None:
         return []
     if options.accept:
-        return [f"next: commit {store.ACCEPTED}"]
-    summary = options.output / store.SUMMARY
+        return [f"next: commit {ACCEPTED}"]
+    summary = options.output / SUMMARY
     shows = f"python -m harness.table {options.output} shows every sample"
     return [f"next: {shows}; {summary} is for the pull request"]
 
 
 def replayed(options: argparse.Namespace) -> Evidence:
     """Return stored evidence, with overrides of its card."""
-    check_output(options.output, files_read([options.replay]), names=[store.VERDICT, store.SUMMARY])
-    evidence = store.read_evidence(options.replay)
+    check_output(options.output, files_read([options.replay]), names=[VERDICT, SUMMARY])
+    evidence = read_evidence(options.replay)
     card = merged_card("the stored card", [evidence.question["card"]], options.overrides)
     evidence.question["card"] = msgspec.to_builtins(card)
     return evidence
@@ -201,7 +216,7 @@ def measured(options: argparse.Namespace) -> Evidence:
                     base = opened.enter_context(made)
 
                 question = question_of(options, card, variants, head, base)
-                log = store.new_log(options.output, now(), question)
+                log = new_log(options.output, now(), question)
                 if options.no_base:
                     why = "nothing was compared: no base, because of --no-base"
                     note(log, card.compared_tiers, ALL, "absent", why)
@@ -209,13 +224,13 @@ def measured(options: argparse.Namespace) -> Evidence:
                 observe_tiers(card, log, folder, comparisons)
 
                 if options.accept:
-                    store.accept(store.ACCEPTED, log.records())
-                    reason = f"the counts of work are in {store.ACCEPTED}"
+                    accept(ACCEPTED, log.records())
+                    reason = f"the counts of work are in {ACCEPTED}"
                     note(log, ["work"], ALL, "accepted", reason)
         except WrongCode as error:
             note(log, card.tiers, ALL, "unmeasured", f"the results are not trusted: {error}")
         log.finish()
-    return store.read_evidence(options.output)
+    return read_evidence(options.output)
 
 
 def requested_variants(options: argparse.Namespace, card: GateCard) -> list[VariantCard]:
@@ -251,7 +266,7 @@ def question_of(
 ) -> GateQuestion:
     """What the gate asks: its card, and what is accepted."""
     question: GateQuestion = {"card": msgspec.to_builtins(card), "head": head.described}
-    accepted = store.read_accepted(store.ACCEPTED, base.commit if base else "")
+    accepted = read_accepted(ACCEPTED, base.commit if base else "")
     if accepted.counts:
         names = [variant.name for variant in variants]
         question["snapshot"] = {name: accepted.counts.get(name, {}) for name in names}

@@ -16,8 +16,20 @@ import msgspec
 from harness.common import errors
 from harness.common.printing import markdown_text, terminal_text, wrap
 from harness.common.units import bytes_text, count_text, counted_text, share_text
-from harness.gate.evidence import ACCEPTED, ALL, Counts, Evidence, by_comparison, gated, of_side
-from harness.gate.rule import TIERS, Decision, GateCard, decide, merged_card
+from harness.gate.rule import (
+    ACCEPTED,
+    ALL,
+    TIERS,
+    Counts,
+    Decision,
+    Evidence,
+    GateCard,
+    by_comparison,
+    decide,
+    gated,
+    merged_card,
+    of_side,
+)
 from harness.proof import PROVED, WRONG
 from harness.records.file import Record
 from harness.records.schema import GateQuestion, State, Tier

@@ -21,9 +21,8 @@ from harness.common.errors import Refusal
 from harness.common.registry import GIVEN, VariantCard
 from harness.common.units import seconds_text
 from harness.gate.base import has_trainer
-from harness.gate.evidence import by_comparison, note
 from harness.gate.judge import NEW, SAME_CODE, instructions_finding, trouble_of
-from harness.gate.rule import CONTROL_EVERY, GateCard, decide, samples_of
+from harness.gate.rule import CONTROL_EVERY, GateCard, by_comparison, decide, note, samples_of
 from harness.measure.machine import usable_cores
 from harness.measure.quiet import timing
 from harness.records.file import RunLog

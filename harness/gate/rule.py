@@ -1,21 +1,26 @@
-"""The gate's card, which says from where on a difference is a fault, and the decision about time.
+"""What a gate is told and what it observed: its card, its evidence, the file of what is accepted; and
+the decision about time.
 
-conf/gate/usual.yaml explains each key of the card. `decide` is a pure function of the card and of
-samples in blocks. A few blocks (triage) decide whether to look longer; only blocks measured
-afterwards (confirmation) can fail a change. Ratios are taken within blocks, since what disturbs a
-machine lasts longer than a block. The control compares base with itself; if that differs, the
-machine is too noisy.
+conf/gate/usual.yaml explains each key of the card. Evidence is the records of one run, written as
+they come, so an interrupted gate leaves what it observed; the verdict is a function of them. What is
+accepted is committed with the code.
+
+`decide` is a pure function of the card and of samples in blocks. A few blocks (triage) decide
+whether to look longer; only blocks measured afterwards (confirmation) can fail a change. Ratios are
+taken within blocks, since what disturbs a machine lasts longer than a block. The control compares
+base with itself; if that differs, the machine is too noisy.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
-from msgspec import Meta
+from msgspec import Meta, structs
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
@@ -23,12 +28,14 @@ from yaml import YAMLError
 from harness.common import registry
 from harness.common.cards import Strict, fitted
 from harness.common.comparison import CONFIDENCE, Comparison, Sample, compare
-from harness.common.errors import Refusal
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import ELSEWHERE, check_output, write_output
 from harness.common.units import one_line, share_text
 from harness.common.values import unknown_text
-from harness.gate.evidence import of_side
-from harness.records.file import Record
-from harness.records.schema import State, Tier
+from harness.records.file import Joined, Record, RunLog, files_read
+from harness.records.lines import FILE_NAME, RecordFile
+from harness.records.schema import AcceptedChange, Gated, GateQuestion, Note, Run, State, Tier
+from harness.results.fields import together
 
 TIERS: tuple[Tier, ...] = get_args(Tier)
 DEFAULT_CARD = "usual"
@@ -49,6 +56,10 @@ CERTAINTY = 0.99
 """Of the interval that excludes 1 before a regression is reported, and of the control's. At 95 %, one
 A/A run in forty would be reported on a machine whose times differ by ten per cent.
 """
+VERDICT, SUMMARY = "verdict.json", "summary.md"
+FILES = (FILE_NAME, VERDICT, SUMMARY)
+ALL = "all"  # in place of a variant: it is about a whole tier
+Counts = dict[str, int]
 
 
 # The card
@@ -127,6 +138,147 @@ def merged_card(
     except (OmegaConfBaseException, YAMLError) as error:
         raise Refusal(f"{source}: {one_line(str(error))}; {ADVICE}") from error
     return fitted(content, GateCard, f"{source}: ", ADVICE)
+
+
+# The evidence
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A gate's run, what it measured, and what it did not."""
+
+    run: Run
+    question: GateQuestion
+    records: Sequence[Record]
+    notes: Sequence[Note]
+
+    def of(self, tier: Tier) -> list[Record]:
+        return [record for record in self.records if gated(record)["tier"] == tier]
+
+
+def gated(record: Record) -> Gated:
+    """For which question of the gate a record was measured."""
+    assert record.cell.gate is not None, "the run of a gate has cells of a gate"
+    return record.cell.gate
+
+
+def by_comparison(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records by the comparison that each was measured for."""
+    return together((gated(record)["comparison"], record) for record in records)
+
+
+def of_side(records: Iterable[Record], side: str) -> list[Record]:
+    return [record for record in records if gated(record)["side"] == side]
+
+
+def note(log: RunLog, tiers: Iterable[Tier], variant: str, state: State, reason: str) -> None:
+    """Write why a variant, or ALL, has no result in these tiers."""
+    for tier in tiers:
+        log.append(Note(run=log.run.run, tier=tier, variant=variant, state=state, reason=reason))
+
+
+def new_log(folder: Path, started: str, question: GateQuestion) -> RunLog:
+    """Start the records of a gate that runs now. Raises Refusal if the folder has other records."""
+    path = folder / FILE_NAME
+    check_output(folder, names=FILES)
+    if path.exists() and path.stat().st_size:
+        lines = Joined().read(path)
+        questions = [line.question for _, _, line in lines if isinstance(line, Run)]
+        if not questions or not all(questions):
+            raise Refusal(f"{path} has records of other measurements; {ELSEWHERE}")
+
+    for name in FILES:  # of an earlier gate
+        path.with_name(name).unlink(missing_ok=True)
+    log = RunLog(RecordFile(folder, instead=ELSEWHERE), started)
+    log.run = structs.replace(log.run, question=question)
+    log.append()
+    return log
+
+
+def read_evidence(path: Path) -> Evidence:
+    """Read the newest gate of a file or folder of records. Raises Refusal if there is none."""
+    lines, run = Joined(), None
+    for file in files_read([path]):
+        list(lines.read(file))
+    for line in lines.shared.values():
+        if isinstance(line, Run) and line.question:
+            run = line
+    if run is None:
+        message = f"{path} has no records of a gate; pass --replay a gate's output"
+        raise Refusal(message, UNMEASURED)
+
+    records = [record for record in lines.records() if record.run.run == run.run]
+    notes = []
+    for line in lines.others.values():
+        if isinstance(line, Note) and line.run == run.run:
+            notes.append(line)
+    return Evidence(run, run.question or {}, records, notes)
+
+
+# What is accepted
+
+
+ACCEPTED = Path("results", "accepted.txt")
+CHANGE = re.compile(r"([0-9a-f]{7,40})\s+(\S+)\s+(work|time)\s+(\S.*)")
+"""A change for the worse. It is valid for one base: after the merge, the base of the next change is
+another commit.
+"""
+COUNT = re.compile(r"([^#\s]\S*) (\S+) (\S.*) (\d+)")
+"""A variant's count of work on a corpus. It is equal on every machine, so another one is a change of the
+algorithm.
+"""
+
+
+class Accepted(NamedTuple):
+    """Counts of work by variant and corpus, and changes against one base."""
+
+    counts: dict[str, dict[str, Counts]]
+    changes: list[AcceptedChange]
+
+
+def read_accepted(path: Path, commit: str = "") -> Accepted:
+    """Read what a file accepts, of changes those against this commit; nothing without a file. Raises
+    Refusal for other lines.
+    """
+    accepted = Accepted({}, [])
+    for number, line in enumerate(map(str.strip, lines_of(path)), 1):
+        change, count = CHANGE.fullmatch(line), COUNT.fullmatch(line)
+
+        if change:
+            base, variant, tier, reason = change.groups()
+            if commit.startswith(base):
+                accepted.changes.append({"variant": variant, "tier": tier, "reason": reason})
+        elif count:
+            variant, corpus, name, value = count.groups()
+            accepted.counts.setdefault(variant, {}).setdefault(corpus, {})[name] = int(value)
+        elif line and not line.startswith("#"):
+            raise Refusal(
+                f"{path}, line {number}: write BASE VARIANT TIER REASON, where BASE is the base's "
+                "commit and TIER is work or time; --accept writes VARIANT CORPUS NAME COUNT",
+                UNMEASURED,
+            )
+    return accepted
+
+
+def accept(path: Path, records: Iterable[Record]) -> None:
+    """Write the measured counts of work in place of the accepted ones, except those of wrong merges;
+    sorted, below all other lines.
+    """
+    lines = lines_of(path)
+    for record in records:
+        if record.status == "ok":
+            counted = f"{record.cell.variant} {gated(record)['corpus']} "
+            lines = [line for line in lines if not line.startswith(counted)]
+            for name, count in (record.measurement.tallies or {}).items():
+                lines.append(f"{counted}{name} {count}")
+
+    lines.sort(key=lambda line: line if COUNT.fullmatch(line) else "")
+    content = "".join(f"{line}\n" for line in lines)
+    write_output(path, content.encode(), instead="make its folder writable")
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(errors="replace").splitlines() if path.exists() else []
 
 
 # The decision

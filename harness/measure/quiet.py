@@ -29,7 +29,7 @@ from harness.common.printing import print_stderr
 from harness.common.units import bytes_text, seconds_text, share_text
 from harness.measure import machine
 from harness.measure.machine import UNAVAILABLE, available_memory, content
-from harness.worker.job import Job
+from harness.worker.exchange import Job
 
 VARIABLE = "BPE_HARNESS_LOCKS"
 WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"

@@ -27,7 +27,7 @@ from harness.common.registry import GIVEN
 from harness.corpora import CorpusFile
 from harness.corpora.cards import counted_otherwise
 from harness.measure.machine import interpreter
-from harness.measure.process import Answer, ProcessOptions, measure
+from harness.measure.process import Answer, ProcessOptions, measure, measure_instructions
 from harness.proof import BY_DESIGN, WRONG
 from harness.proof.compiled_replay import Replay
 from harness.proof.prove import prove
@@ -139,11 +139,8 @@ def run_trainer(trained: Trained, session: Session) -> None:
     """
     cell = trained.cell
     file, output = cell.reading.file, session.next_folder()
-    run_job: Callable[..., Answer] = measure
-    if session.settings.measure.kind == "instructions":
-        from harness.measure.callgrind import measure_instructions  # late, as few runs count them
-
-        run_job = measure_instructions
+    counted = session.settings.measure.kind == "instructions"
+    run_job = measure_instructions if counted else measure
     job = jobs.train_job(cell, session.words_folder(cell.reading))
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
         options = side_options(trained, session)

@@ -19,7 +19,7 @@ from harness.records.schema import BY_ITSELF, Cell, Data, Measurement, Proof
 from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
 from harness.worker import exchange
 from harness.worker.calling import OWN
-from harness.worker.job import COUNT, TRAIN, Job
+from harness.worker.exchange import COUNT, TRAIN, Job
 from variants.contract import COUNTING_PHASES, TRAINING_PHASES, Merge, WordCounts
 
 SHARED = {*Answer.__struct_fields__}.intersection(Measurement.__struct_fields__)

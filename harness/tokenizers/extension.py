@@ -19,8 +19,7 @@ from harness.common.units import count_text
 from harness.common.values import one_of, split_list
 from harness.tokenizers.learned import Learned, pattern_name
 from harness.worker.calling import OWN
-from harness.worker.exchange import merges_sha256, packed
-from harness.worker.job import Extending
+from harness.worker.exchange import Extending, merges_sha256, packed
 from variants import vetoes
 from variants.contract import Corpus, Merge, TieBreak
 from variants.extending import INHERITING, check_inherited

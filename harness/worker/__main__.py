@@ -50,7 +50,7 @@ from harness.worker.calling import (
     shortened,
     where_raised,
 )
-from harness.worker.job import COUNT, Setup, read_job, read_setup
+from harness.worker.exchange import COUNT, Setup, read_job, read_setup
 from variants import vetoes
 from variants.contract import InvalidText, LeftOut, Unavailable
 

@@ -33,7 +33,7 @@ from harness.worker.calling import (
     vocabulary_and_merges,
     without_variadic,
 )
-from harness.worker.job import Job
+from harness.worker.exchange import Job
 from variants import vetoes
 from variants.contract import GPT2_PATTERN, Corpus, Merges, TieBreak, Unavailable
 

@@ -18,13 +18,12 @@ from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
 from harness.gate import judge
-from harness.gate.evidence import new_log, read_accepted
 from harness.gate.observe import Compared, observe_instructions, session_of
-from harness.gate.rule import read_gate_card
-from harness.measure import callgrind
+from harness.gate.rule import new_log, read_accepted, read_gate_card
 from harness.measure.process import Answer, ProcessOptions
 from harness.records.file import RunLog
 from harness.records.schema import Note
+from harness.runs import blocks
 from harness.runs.cells import Side
 
 STARTED = "2026-01-01T00:00:00+00:00"
@@ -182,7 +181,7 @@ def test_only_what_takes_more_is_counted_in_other_layouts(
     def side(name: str) -> Side:
         return Side(name, "", (name,))
 
-    monkeypatch.setattr(callgrind, "measure_instructions", counted)
+    monkeypatch.setattr(blocks, "measure_instructions", counted)
     monkeypatch.setattr(judge, "trouble_of", lambda *_: None)  # about merges, of which it has none
     session = session_of(RunLog(None, STARTED), tmp_path, "instructions", 5)
     mine = VariantCard("mine", "mine:train")

@@ -14,11 +14,16 @@ from rows import rows_beside
 from workbench import HEAP, cell_of, reading_of, run_of, unruly
 
 from harness.common.registry import VariantCard
-from harness.measure.callgrind import MOST_LAYOUTS, count_of_call, measure_instructions
-from harness.measure.process import ProcessOptions, WorkerLimits
+from harness.measure.process import (
+    MOST_LAYOUTS,
+    ProcessOptions,
+    WorkerLimits,
+    count_of_call,
+    measure_instructions,
+)
 from harness.runs.jobs import train_job
 from harness.worker import exchange
-from harness.worker.job import Job
+from harness.worker.exchange import Job
 from variants.contract import WordCounts
 
 pytestmark = pytest.mark.usefixtures("unruly_trainers")

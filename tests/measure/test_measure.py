@@ -32,8 +32,7 @@ from harness.measure.process import WorkerLimits, measure
 from harness.measure.watched_process import Cpu, Turns, WatchedProcess
 from harness.measure.witness import Answer, BrokenAnswer, Clocks, ProcessAccount, read_answer
 from harness.worker import exchange
-from harness.worker.exchange import packed, unpacked
-from harness.worker.job import Job, written
+from harness.worker.exchange import Job, packed, unpacked, written
 from variants.contract import Corpus, TieBreak, WordCounts
 from variants.heap import train
 
@@ -238,7 +237,7 @@ def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
     """Its pipe is closed, or nothing in it can run; nor can any signal."""
     job = Job("train", f"unruly:{trainer}", {}, words=str(tmp_path / "words"), num_merges=1)
     program = (
-        "import sys; from pathlib import Path; from harness.worker.job import read_job\n"
+        "import sys; from pathlib import Path; from harness.worker.exchange import read_job\n"
         "from harness.measure.process import WorkerLimits, measure\n"
         "measure(read_job(sys.argv[1]), Path(sys.argv[2]), WorkerLimits())"
     )

@@ -24,7 +24,7 @@ from harness.measure.process import (
     measure,
 )
 from harness.worker import exchange
-from harness.worker.job import Job
+from harness.worker.exchange import Job
 
 
 class MeasuredOnce:
