@@ -16,9 +16,15 @@ from harness.common.printing import print_stderr, print_stdout
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, occasions_text
 from harness.common.values import first_difference
-from harness.proof import certificate
 from harness.proof.compiled_replay import Moment, Replay
-from harness.proof.prove import describe, explained, merge_text
+from harness.proof.prove import (
+    certificate,
+    check_plain,
+    describe,
+    explained,
+    merge_text,
+    write_certificate,
+)
 from harness.runs.blocks import words_of
 from harness.runs.cells import Reading, TrainCell
 from harness.runs.overrides import quoted
@@ -97,7 +103,7 @@ def command(options: argparse.Namespace) -> int:
 
     if options.certificate is not None:
         inputs = [*plan.inputs, *files_at(options.merges)]
-        certificate.check_plain(cell.extension is None and not lists[0].inherited)
+        check_plain(cell.extension is None and not lists[0].inherited)
         how = {"overwrite": options.overwrite, "instead": "choose another file"}
         check_writable(options.certificate, inputs, **how)
     words = words_of(cell, plan.settings)[0]
@@ -139,13 +145,13 @@ def print_judgement(
 
     lines = [verdict(replay, problems), *problems, *hints, *differing]
     if options.certificate is not None and not problems:
-        lines.append(write_certificate(options, replay, cell, keys))
+        lines.append(certified(options, replay, cell, keys))
     lines += [merge_list.title, described(words, cell), *account(replay)]
     print_stdout("\n".join(lines))
     return MISMATCH if problems else OK
 
 
-def write_certificate(
+def certified(
     options: argparse.Namespace, replay: Replay, cell: TrainCell, keys: Container[str]
 ) -> str:
     """Write the certificate of a right list, by the tie-break that was set or the first that fits;
@@ -156,10 +162,8 @@ def write_certificate(
     if not tie_breaks:
         return f"no certificate {path}: none of our tie-breaks makes all these choices"
     wanted = cell.num_merges if "vocab_size" in keys else len(replay.merges)
-    content = certificate.certificate(
-        replay.words, replay.merges, tie_breaks[0], cell.min_count, wanted
-    )
-    certificate.write(path, content, overwrite=options.overwrite)
+    content = certificate(replay.words, replay.merges, tie_breaks[0], cell.min_count, wanted)
+    write_certificate(path, content, overwrite=options.overwrite)
     return f"wrote {path}"
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import functools
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 CONFIDENCE = 0.95
 # a difference of less than this share does not matter to anyone who chooses between two
@@ -138,18 +138,6 @@ def differ(low: float, high: float) -> bool:
     """
     within_margin = low >= 1 / (1 + MARGIN) and high <= 1 + MARGIN
     return not (low <= 1 <= high or within_margin)
-
-
-def shares_of(
-    wall_seconds: float, witness: Mapping[str, Any] | None, disturbance: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """The `pressure` and the `steal` of a sample, by what was seen of its whole process."""
-    lasted = (witness or {}).get("wall_seconds") or wall_seconds
-    shares = {}
-    for name, key in (("pressure", "psi_cpu_seconds"), ("steal", "steal_seconds")):
-        seconds = (disturbance or {}).get(key)
-        shares[name] = None if seconds is None else seconds / lasted
-    return shares
 
 
 def compare(

@@ -14,8 +14,8 @@ from harness.common.units import BytesRead, bytes_text, count_text, seconds_text
 
 FIRST_LINE_SECONDS = 10.0
 """A log has no line about shorter work; from then on one whenever the time has doubled."""
-# called with how much is done, and with the total where it becomes known late
-Advance = Callable[..., None]
+Advance = Callable[[int], None]
+"""Called with how much is done."""
 Report = Callable[[int, int, str], None]
 """Called with how much is done, of how much, and the unit of both; a total of 0 means unknown."""
 
@@ -63,7 +63,7 @@ class Display:
         """
         number = f"{self.done + 1} of {self.done + max(1, self.due)}: " if draws_bars() else ""
         with contextlib.ExitStack() as shown:
-            advance: Advance = lambda *_: None  # noqa: E731
+            advance: Advance = lambda _: None  # noqa: E731
             if self.drawing.acquire(blocking=False):
                 shown.callback(self.drawing.release)
                 advance = shown.enter_context(bar(number + label, total, unit, size))
@@ -80,11 +80,11 @@ def bar(label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
     """
     with _drawn(label) if draws_bars() else contextlib.nullcontext(_logged(label)) as report:
 
-        def advance(done: int, of: int | None = None) -> None:
+        def advance(done: int) -> None:
             if isinstance(done, BytesRead):
                 report(done, size, "bytes")
             else:
-                report(done, of or total, unit)
+                report(done, total, unit)
 
         yield advance
 

@@ -164,7 +164,7 @@ def set_option(name: str, value: object) -> str:
 
 def counts(arguments: argparse.Namespace) -> None:
     """Show the words of a text with their counts, the most frequent first, or write them."""
-    from harness.proof.certificate import table_lines
+    from harness.proof.prove import table_lines
     from harness.runs.blocks import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import plan_of_words
 

@@ -163,9 +163,9 @@ def base_side(
             yield replace(side, commit=commit, forbidden=str(root), changed=changed)
             altered = dict(before.items() ^ file_states(folder).items())
             if altered:
-                names = ", ".join(sorted(altered)[:3])
+                files = ", ".join(sorted(altered)[:3])
                 raise WrongCode(
-                    f"{names}, of the base, changed while head ran; read what head does"
+                    f"{files}, of the base, changed while head ran; read what head does"
                 )
         finally:
             with contextlib.suppress(Refusal):

@@ -88,8 +88,9 @@ def machine() -> dict[str, Any]:
     }
 
 
-def host(facts: dict[str, Any]) -> str:
+def host() -> str:
     """Return a short digest: equal for two records that were made on machines of one kind."""
+    facts = machine()
     parts = [
         facts[name]
         for name in ("cpu", "cores", "cores_usable", "memory_bytes", "kernel", "architecture")

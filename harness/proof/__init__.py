@@ -14,7 +14,8 @@ from msgspec import Meta
 from harness.common.cards import Whole
 
 Kind = Literal["identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"]
-IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG, UNPROVED = get_args(Kind)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG, UNPROVED = KINDS
 PROVED = (IDENTICAL, UP_TO_TIES)
 Token = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Pair = Annotated[list[Token], Meta(min_length=2, max_length=2)]

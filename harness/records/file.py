@@ -12,7 +12,7 @@ import msgspec
 from msgspec import structs
 from msgspec.structs import asdict
 
-from harness.common.comparison import Sample, shares_of
+from harness.common.comparison import Sample
 from harness.common.printing import print_stderr
 from harness.common.units import counted_text
 from harness.proof import Identity
@@ -71,10 +71,14 @@ class Record(Mapping[str, Any]):
 
     @property
     def sample(self) -> Sample | None:
-        """Its clocks; None without a total."""
+        """Its clocks, and the shares of what disturbed its whole process; None without a total."""
         measurement, wall = self.measurement, self.measurement.seconds.get("total")
         if not wall:
             return None
+
+        lasted = (measurement.witness or {}).get("wall_seconds") or wall
+        disturbance: Any = measurement.disturbance or {}
+        shares = {name: seconds / lasted for name, seconds in disturbance.items()}
         return Sample(
             self.run.run,
             measurement.block,
@@ -83,7 +87,8 @@ class Record(Mapping[str, Any]):
             self.cell.threads or 1,
             cpu_wait_seconds=measurement.cpu_wait_seconds,
             cpu_wait_unknown=measurement.cpu_wait_unknown,
-            **shares_of(wall, measurement.witness, measurement.disturbance),
+            pressure=shares.get("psi_cpu_seconds"),
+            steal=shares.get("steal_seconds"),
         )
 
     @cached_property

@@ -17,9 +17,10 @@ from msgspec import structs
 from harness.common import cache, registry
 from harness.common.files import check_output, check_writable, copy_tree, remove_tree
 from harness.common.progress import Display
-from harness.measure.machine import environment, host, machine, python
+from harness.measure.machine import environment, host, python
 from harness.measure.quiet import timing
 from harness.proof import PROVED, WRONG, Identity
+from harness.proof.prove import certificate, check_plain, write_certificate
 from harness.records.file import RunLog
 from harness.records.lines import ELSEWHERE, FILE_NAME
 from harness.records.schema import Run
@@ -63,8 +64,6 @@ def outputs_of(plan: Plan) -> Outputs:
 
     certificates = places(cells, settings.certificate, ".certificate.gz")
     if certificates:
-        from harness.proof.certificate import check_plain
-
         for cell in cells:
             check_plain(cell.extension is None)
             check_output(certificates[cell.key], plan.inputs)
@@ -140,8 +139,6 @@ def save_tokenizer(trained: Trained, folder: Path, overwrite: bool) -> list[str]
 
 def save_certificate(trained: Trained, words: WordCounts, path: Path, overwrite: bool) -> list[str]:
     """Write what others need to check merges that were proved; returns notes."""
-    from harness.proof import certificate
-
     cell, identity = trained.cell, trained.identity
     if trained.merges is None or identity is None or identity.kind not in PROVED:
         return [f"no certificate {path}: the merges of {cell.label} are not proved"]
@@ -150,10 +147,8 @@ def save_certificate(trained: Trained, words: WordCounts, path: Path, overwrite:
         return [f"no certificate {path}: none of our tie-breaks makes all choices of {label}"]
 
     tie_break = TieBreak(identity.tie_break)
-    content = certificate.certificate(
-        words, trained.merges, tie_break, cell.min_count, cell.num_merges
-    )
-    certificate.write(path, content, overwrite=overwrite)
+    content = certificate(words, trained.merges, tie_break, cell.min_count, cell.num_merges)
+    write_certificate(path, content, overwrite=overwrite)
     return [f"wrote {path}"]
 
 
@@ -203,7 +198,7 @@ class Session:
             self.log.run,
             repeat=measure.repeat,
             measure=measure.name,
-            host=host(machine()),
+            host=host(),
             environment=environment(),
         )
 
@@ -269,7 +264,7 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
     with contextlib.ExitStack() as opened:
         if settings.measure.kind == "time" and not settings.concurrent:
             opened.enter_context(timing())
-        log = open_log(plan, f"{host(machine())} {python()}", now(), opened)
+        log = open_log(plan, f"{host()} {python()}", now(), opened)
         session = Session(settings, log, folder, outputs)
         check_free_outputs(outputs, session.overwrite)
         yield session

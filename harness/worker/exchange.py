@@ -16,7 +16,7 @@ import mmap
 import os
 import struct
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import chain, islice
 from pathlib import Path
@@ -30,7 +30,6 @@ MANIFEST = "manifest.json"
 COLUMNS = (("data", "B"), ("offsets", "q"), ("counts", "Q"))
 FORMAT = 4  # of the manifest and the digest in it; another number is counted again
 WORDS_AT_ONCE = 1 << 16
-FACTS = ("words", "pre_tokens", "sha256", "seal")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError)
 MARSHALLED = 2
 """The last version of marshal's format in which equal merges are equal bytes, whichever objects
@@ -44,8 +43,6 @@ IDS = b"I"
 LENGTH = struct.Struct("<Q")
 LONGEST_TOKEN, MOST_SPELLED = 1 << 30, 1 << 36
 """The most bytes of one token of Merges, and of all together: a few ids can spell without end."""
-# the most bytes of a wrong token in a record: one may be as long as memory
-MOST_BYTES_IN_A_RECORD = 4096
 
 
 class BrokenWords(OSError):
@@ -98,7 +95,7 @@ def read_words(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
             word_counts.offsets[-1],
         ):
             raise ValueError("the columns do not belong together")
-        return word_counts, {name: manifest[name] for name in FACTS}
+        return word_counts, manifest
     except UNREADABLE as error:
         raise BrokenWords(f"{folder}: {error}") from error
 
@@ -147,24 +144,20 @@ def words_digest(word_counts: WordCounts) -> str:
     True
     """
     total = 0
-    for data, lengths, counts in parts_of(word_counts):
-        if min(lengths) < 0:
-            raise ValueError("its offsets fall")
-        start = 0
-        for length, count in zip(lengths, counts):
-            line = b"%d %d %b" % (length, count, data[start : start + length])
-            total += int.from_bytes(hashlib.sha256(line).digest(), "little")
-            start += length
-    return (total % (1 << 256)).to_bytes(32, "big").hex()
-
-
-def parts_of(word_counts: WordCounts) -> Iterator[tuple[bytes, list[int], list[int]]]:
-    """Yield a table some words at a time: their bytes end to end, their lengths, their counts."""
     for start in range(0, len(word_counts), WORDS_AT_ONCE):
         bounds = word_counts.offsets[start : start + WORDS_AT_ONCE + 1].tolist()
-        lengths = [after - before for before, after in zip(bounds, bounds[1:])]
-        counts = word_counts.counts[start : start + WORDS_AT_ONCE].tolist()
-        yield bytes(word_counts.data[bounds[0] : bounds[-1]]), lengths, counts
+        counts = word_counts.counts[start : start + WORDS_AT_ONCE]
+        data = bytes(word_counts.data[bounds[0] : bounds[-1]])
+
+        position = 0
+        for begins, ends, count in zip(bounds, bounds[1:], counts):
+            length = ends - begins
+            if length < 0:
+                raise ValueError("its offsets fall")
+            line = b"%d %d %b" % (length, count, data[position : position + length])
+            total += int.from_bytes(hashlib.sha256(line).digest(), "little")
+            position += length
+    return (total % (1 << 256)).to_bytes(32, "big").hex()
 
 
 # Merges
@@ -257,15 +250,6 @@ def merges_of_ids(content: bytes) -> Merges:
         if lengths[-1] > LONGEST_TOKEN or spelled > MOST_SPELLED:
             raise ValueError(f"merge {number} spells more than a text can hold")
     return Merges(ids)
-
-
-def in_hex(merge: Sequence[bytes], most: int | None = None) -> list[str]:
-    """Return a merge as records hold it, of each token at most so many bytes.
-
-    >>> in_hex((b"a", b"b\\n")), in_hex((b"a", b"b\\n"), 1)
-    (['61', '620a'], ['61', '62'])
-    """
-    return [token[:most].hex() for token in merge]
 
 
 # The job, as the harness writes it and the process reads it

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from measured import changed, measured
 from rows import rows_beside
 
-from harness.common.comparison import FEWEST_BLOCKS, Comparison, Sample, compare, shares_of
+from harness.common.comparison import FEWEST_BLOCKS, Comparison, Sample, compare
 
 SECONDS = st.floats(0.01, 100)
 
@@ -121,4 +121,6 @@ def test_sample_takes_the_shares_of_what_disturbed_it_from_the_whole_process() -
     expected = Sample("2026-11-21T11:20:00Z", 3, 1.0, 1.5, 2, 0.25, None, 0.125)
     assert record.sample == expected
     assert changed(record, seconds={}).sample is None
-    assert shares_of(1.0, None, None) == {"pressure": None, "steal": None}
+    bare = changed(record, witness=None, disturbance=None).sample
+    assert bare is not None
+    assert (bare.pressure, bare.steal) == (None, None)

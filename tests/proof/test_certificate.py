@@ -26,9 +26,9 @@ from wrong_lists import WAYS, claimed, wrong_list
 from harness.__main__ import main as harness
 from harness.common.errors import OK
 from harness.proof import prove
-from harness.proof.certificate import certificate, digest_line, table_lines
 from harness.proof.checks import CheckFailed, TrainerCall
 from harness.proof.compiled_replay import Replay
+from harness.proof.prove import certificate, digest_line, table_lines
 from harness.proof.trainer_checks import random_call
 from harness.replay import main as replay
 from variants import flat

@@ -29,7 +29,6 @@ from harness.conformance import (
     parametrize_with_checks,
     trainer_checks,
 )
-from harness.proof import suite
 from harness.proof.checks import (
     CheckFailed,
     CheckResult,
@@ -224,7 +223,7 @@ def test_breakdown_fails_the_check_that_was_being_made(
     target: str,
     message: str,
 ) -> None:
-    monkeypatch.setattr(suite, limit, value)
+    monkeypatch.setattr(conformance, limit, value)
     out = printed(capsys, monkeypatch, target, "--only", "check_worked_example[[]C0*")
     assert out.startswith(f"FAILED check_worked_example[C01]: {message}")
     assert "to repeat it: --only 'check_worked_example[C01]'" in out

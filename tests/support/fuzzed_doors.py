@@ -21,8 +21,8 @@ import atheris
 with atheris.instrument_imports(include=["harness"]):
     from harness.common import registry
     from harness.common.errors import Refusal
-    from harness.proof.certificate import digest_line
     from harness.proof.outside import check_certificate
+    from harness.proof.prove import digest_line
     from harness.records.lines import decoded_line
     from harness.tokenizer import train
     from harness.tokenizers import forms

@@ -16,9 +16,9 @@ import sabotaged
 from ill_mannered import changing, ignores_min_count
 
 from harness.common.values import first_difference
-from harness.proof.certificate import certificate
 from harness.proof.checks import CheckFailed, TrainerCall
 from harness.proof.compiled_replay import token_ids
+from harness.proof.prove import certificate
 from harness.proof.trainer_checks import random_call, random_extension
 from variants.contract import Merge, TieBreak
 
