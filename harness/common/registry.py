@@ -329,7 +329,7 @@ def select(names: Iterable[str]) -> list[VariantCard]:
             matching = {name: existing[name]}
         elif ":" in name:
             check_target(name)
-            matching = {name: VariantCard(name, name, "named by its target", tags=(EXTERNAL,))}
+            matching = {name: named_by_target(name)}
         else:
             matching = {card.name: card for card in tagged(existing, name)}
 
@@ -338,6 +338,10 @@ def select(names: Iterable[str]) -> list[VariantCard]:
             raise Refusal(unknown_text("variant", name, [*existing, "all", *tags]))
         chosen.update(matching)
     return list(chosen.values())
+
+
+def named_by_target(target: str) -> VariantCard:
+    return VariantCard(target, target, "named by its target", tags=(EXTERNAL,))
 
 
 def resolve(target: str) -> Callable[..., Any]:

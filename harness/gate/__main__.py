@@ -27,7 +27,7 @@ from harness.common.command import Parser, exit_code_of
 from harness.common.errors import Refusal
 from harness.common.files import check_output, temporary_folder, write_output
 from harness.common.printing import print_stdout
-from harness.common.registry import EXTERNAL, VariantCard
+from harness.common.registry import VariantCard
 from harness.gate.base import base_side, changed_lines, located_here, side_of
 from harness.gate.judge import TREATED, as_json, judge, junit, lines, summary_of
 from harness.gate.observe import Compared, observe_tiers
@@ -178,9 +178,8 @@ def next_step(options: argparse.Namespace) -> list[str]:
         return []
     if options.accept:
         return [f"next: commit {ACCEPTED}"]
-    summary = options.output / SUMMARY
     shows = f"python -m harness.table {options.output} shows every sample"
-    return [f"next: {shows}; {summary} is for the pull request"]
+    return [f"next: {shows}; {options.output / SUMMARY} is for the pull request"]
 
 
 def replayed(options: argparse.Namespace) -> Evidence:
@@ -254,7 +253,7 @@ def against_of(options: argparse.Namespace, variants: Sequence[VariantCard]) -> 
         return None
     if len(variants) > 1 or ":" not in target:
         raise Refusal("--base-target is package.module:function, for one trainer; name one")
-    return VariantCard(target, target, "named by its target", tags=(EXTERNAL,))
+    return registry.named_by_target(target)
 
 
 def question_of(
@@ -268,8 +267,8 @@ def question_of(
     question: GateQuestion = {"card": msgspec.to_builtins(card), "head": head.described}
     accepted = read_accepted(ACCEPTED, base.commit if base else "")
     if accepted.counts:
-        names = [variant.name for variant in variants]
-        question["snapshot"] = {name: accepted.counts.get(name, {}) for name in names}
+        counts = {variant.name: accepted.counts.get(variant.name, {}) for variant in variants}
+        question["snapshot"] = counts
     if base is None:
         return question
 

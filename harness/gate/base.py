@@ -16,7 +16,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
@@ -28,6 +27,7 @@ from harness.common.files import temporary_folder
 from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.common.values import may_define
+from harness.gate.rule import text_of
 from harness.measure.machine import git
 from harness.measure.process import PACKAGES
 from harness.runs.cells import Side
@@ -41,8 +41,10 @@ MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 UNSHALLOW = "git fetch --unshallow"
 DOCUMENTS = (".md", ".rst", "results/accepted.txt")
 COMPILED = tuple(EXTENSION_SUFFIXES)
-IMPORT = re.compile(r"^\s*(?:from\s+(\S+)\s+)?import\b([^(\n]*(?:\([^)]*\))?)", re.MULTILINE)
-SCRIPT = re.compile(r"\b(\w+)\.py\b|-m\W+([\w.]+)")
+NAMING = re.compile(
+    r"(?m)^\s*(?:from\s+\S+\s+)?import\b[^(\n]*(?:\([^)]*\))?|\b\w+\.py\b|-m\W+[\w.]+"
+)
+"""Where Python code names what it imports or runs."""
 CHECKS = re.compile(r"(?ms)^\[+tool\.(?:cibuildwheel|coverage|mypy|pytest|ruff)\b.*?(?=^\[|\Z)")
 """Tables of pyproject.toml that no build reads."""
 
@@ -80,11 +82,6 @@ def located(module: str, folders: Sequence[str]) -> ModuleSpec | None:
     return PathFinder.find_spec(module, list(folders))
 
 
-def path_of(spec: ModuleSpec) -> Path:
-    """Return the folder of a package, or the file of a module."""
-    return Path([*(spec.submodule_search_locations or []), str(spec.origin)][0]).resolve()
-
-
 def packages_of(targets: Sequence[str]) -> set[str]:
     """Return the packages or modules of these targets."""
     return {re.split("[:.]", target)[0] for target in targets}
@@ -99,19 +96,23 @@ def located_here(targets: Sequence[str]) -> dict[str, Path]:
 def found_paths(
     packages: Iterable[str], find: Callable[[str], ModuleSpec | None]
 ) -> dict[str, Path]:
-    """Return where packages or modules are, without those that are nowhere."""
+    """Return the folders of packages and the files of modules, without those that are nowhere."""
     paths = {}
     for package in sorted(packages):
         with contextlib.suppress(ImportError, ValueError):
             if spec := find(package):
-                paths[package] = path_of(spec)
+                places = [*(spec.submodule_search_locations or []), str(spec.origin)]
+                paths[package] = Path(places[0]).resolve()
     return paths
 
 
 def packages_beside(root: Path) -> dict[str, Path]:
-    """Return the packages and modules of a repository that this process would import from there."""
+    """Return the packages and modules of a repository, new ones among them, that this process would
+    import from there.
+    """
     places = set[Path]()
-    for file in python_files(root):
+    listed = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py")
+    for file in (root / name for name in listed.split("\0") if name):
         places |= {file, file.parent}
     found = found_paths({place.stem for place in places} - NOT_IMPORTED, find_spec)
     return {name: path for name, path in found.items() if path in places - {root}}
@@ -120,7 +121,7 @@ def packages_beside(root: Path) -> dict[str, Path]:
 def has_trainer(side: Side, target: str) -> bool:
     """Whether a side has the module of a trainer, and its function by the name."""
     spec = located(target.partition(":")[0], side.import_folders)
-    return spec is not None and spec.origin is not None and may_define(Path(spec.origin), target)
+    return bool(spec and spec.origin and may_define(Path(spec.origin), target))
 
 
 # The base
@@ -263,8 +264,11 @@ def provide_compiled(
                 f"{source.name} is newer than its compiled module; run pip install -e .", UNMEASURED
             )
 
-    plain = {file for file in files if file.name.endswith((".py", *COMPILED))}
-    plain -= read_by_build(root)
+    named, plain = read_by_build(root), set[Path]()
+    for file in files:
+        module = file.parent if file.stem == "__init__" else file
+        if file.name.endswith((".py", *COMPILED)) and module.stem not in named:
+            plain.add(file)
     read = {root / name for name in changed if not Path(name).name.startswith("test_")}
     if modules and read - plain:
         build_base(checkout, build)
@@ -277,49 +281,16 @@ def provide_compiled(
             shutil.copy2(module, target)
 
 
-def python_files(root: Path) -> list[Path]:
-    """Return the Python files of a repository, new ones among them."""
-    names = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py")
-    files = [root / name for name in names.split("\0") if name]
-    return [file for file in files if file.is_file()]
-
-
-def read_by_build(root: Path) -> set[Path]:
-    """Return the Python files that pyproject.toml names, and what setup.py and scripts that either
-    names import or run, one through another.
+def read_by_build(root: Path) -> set[str]:
+    """Return the names that pyproject.toml has, and those that setup.py and scripts beside it that
+    either names import or run.
     """
-    by_name = defaultdict[str, list[Path]](list)
-    for file in python_files(root):
-        relative = file.parent if file.stem == "__init__" else file.with_suffix("")
-        parts = relative.relative_to(root).parts
-        for start in range(len(parts)):
-            by_name[".".join(parts[start:])].append(file)
-
-    project = root / "pyproject.toml"
-    settings = CHECKS.sub("", project.read_text()) if project.is_file() else ""
-    named = {file for word in re.findall(r"\w+", settings) for file in by_name[word]}
-
-    run = set[Path]()
-    waiting = [file for name in ("setup", *modules_run(settings)) for file in by_name[name]]
-    while waiting:
-        file = waiting.pop()
-        if file not in run:
-            run.add(file)
-            for name in modules_run(file.read_text(errors="replace")):
-                waiting += by_name[name]
-    return named | run
-
-
-def modules_run(text: str) -> list[str]:
-    """Return what Python code imports, each with the packages that it lies in, and the scripts and
-    modules that it names to run them.
-    """
-    modules = [script or module for script, module in SCRIPT.findall(text)]
-    for package, names in IMPORT.findall(text):
-        for name in re.findall(r"[\w.]+", names):
-            parts = f"{package}.{name}".strip(".").split(".")
-            modules += [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
-    return modules
+    settings = CHECKS.sub("", text_of(root / "pyproject.toml"))
+    names = set(re.findall(r"\w+", settings))
+    for script in {"setup", *names, *re.findall(r"\w+", text_of(root / "setup.py"))}:
+        for naming in NAMING.findall(text_of(root / f"{script}.py")):
+            names.update(re.findall(r"\w+", naming))
+    return names
 
 
 def build_base(checkout: Path, build: str) -> None:

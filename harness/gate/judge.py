@@ -151,8 +151,7 @@ def tier_not_measured(tier: Tier, findings: Sequence[Finding]) -> list[Finding]:
         if finding.state != "absent" or finding.variant == ALL or finding.reason == NEW:
             return []
 
-    failed = [finding for finding in findings if finding.state in ("mismatch", "unmeasured")]
-    causes = of_tier + failed
+    causes = of_tier + [one for one in findings if one.state in ("mismatch", "unmeasured")]
     why = causes[0].message if causes else "the card has no corpus for these variants"
     return [Finding(tier, "unmeasured", ALL, f"{tier} was not measured: {why}")]
 
@@ -268,8 +267,8 @@ def instructions_finding(card: GateCard, name: str, records: Sequence[Record]) -
 
 
 def instructions_of(records: Sequence[Record], side: str) -> list[int]:
-    counts = [record.measurement.instructions for record in of_side(records, side)]
-    return [count["count"] for count in counts if count is not None]
+    measured = [record.measurement.instructions for record in of_side(records, side)]
+    return [each["count"] for each in measured if each]
 
 
 def time_finding(card: GateCard, name: str, records: Sequence[Record]) -> Finding:

@@ -33,7 +33,6 @@ from harness.runs.overrides import Settings
 from harness.runs.plan import planned
 from harness.runs.session import Session
 
-FIRST_RUN = Block(0, warm_up=True)
 LAYOUTS = 5
 """Head is worse only if it takes more instructions in so many layouts of memory: a map that hashes by
 addresses takes up to 1.7 % more steps in one layout than in another.
@@ -73,12 +72,12 @@ class Compared(NamedTuple):
 
     def cells(self, cell: TrainCell, tier: Tier, corpus: str) -> list[TrainCell]:
         """Base, head and base again, on the corpus of a cell."""
-        base = replace(cell, variant=self.base_variant, side=self.base)
-        head = replace(cell, variant=self.variant, side=self.head)
         about = (("tier", tier), ("corpus", corpus), ("comparison", self.name))
+        base, head = (self.base_variant, self.base), (self.variant, self.head)
         cells = []
-        for side, of_side in (("base", base), ("head", head), ("again", base)):
-            cells.append(replace(of_side, gate=(*about, ("side", side))))
+        for name, (variant, side) in (("base", base), ("head", head), ("again", base)):
+            gate = (*about, ("side", name))
+            cells.append(replace(cell, variant=variant, side=side, gate=gate))
         return cells
 
 
@@ -198,7 +197,7 @@ def sized_task(card: GateCard, session: Session, compared: Compared) -> Task:
         cell = gate_cell(card, session, of_size, card.limits.wall)
         cells = compared.cells(cell, "time", cell.reading.file.name)
         task = Task(len(session.log.measured), cells)
-        measure_block(task, FIRST_RUN, cells[:2], session)
+        measure_block(task, Block(0, warm_up=True), cells[:2], session)
 
         records = session.log.records(task.number)
         trouble = trouble_of(card, "time", compared.name, records)

@@ -26,7 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from harness.common import registry
-from harness.common.cards import Strict, fitted
+from harness.common.cards import Number, Strict, fitted
 from harness.common.comparison import CONFIDENCE, Comparison, Sample, compare
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import ELSEWHERE, check_output, write_output
@@ -82,7 +82,7 @@ class InstructionsRule(Strict, frozen=True):
 
 
 class Stage(Strict, frozen=True):
-    blocks: Annotated[int, Meta(ge=1)]
+    blocks: Number
     max_slowdown: Share
 
 
@@ -204,8 +204,7 @@ def read_evidence(path: Path) -> Evidence:
         if isinstance(line, Run) and line.question:
             run = line
     if run is None:
-        message = f"{path} has no records of a gate; pass --replay a gate's output"
-        raise Refusal(message, UNMEASURED)
+        raise Refusal(f"{path} has no records of a gate; pass --replay a gate's output", UNMEASURED)
 
     records = [record for record in lines.records() if record.run.run == run.run]
     notes = []
@@ -241,7 +240,7 @@ def read_accepted(path: Path, commit: str = "") -> Accepted:
     Refusal for other lines.
     """
     accepted = Accepted({}, [])
-    for number, line in enumerate(map(str.strip, lines_of(path)), 1):
+    for number, line in enumerate(map(str.strip, text_of(path).splitlines()), 1):
         change, count = CHANGE.fullmatch(line), COUNT.fullmatch(line)
 
         if change:
@@ -264,7 +263,7 @@ def accept(path: Path, records: Iterable[Record]) -> None:
     """Write the measured counts of work in place of the accepted ones, except those of wrong merges;
     sorted, below all other lines.
     """
-    lines = lines_of(path)
+    lines = text_of(path).splitlines()
     for record in records:
         if record.status == "ok":
             counted = f"{record.cell.variant} {gated(record)['corpus']} "
@@ -277,8 +276,8 @@ def accept(path: Path, records: Iterable[Record]) -> None:
     write_output(path, content.encode(), instead="make its folder writable")
 
 
-def lines_of(path: Path) -> list[str]:
-    return path.read_text(errors="replace").splitlines() if path.exists() else []
+def text_of(path: Path) -> str:
+    return path.read_text(errors="replace") if path.is_file() else ""
 
 
 # The decision
@@ -362,8 +361,7 @@ def confirm(rule: TimeRule, records: Sequence[Record]) -> Decision:
 
 
 def samples_of(records: Iterable[Record], side: str) -> list[Sample]:
-    samples = [record.sample for record in of_side(records, side)]
-    return [sample for sample in samples if sample is not None]
+    return [record.sample for record in of_side(records, side) if record.sample]
 
 
 def memory_increase(records: Iterable[Record]) -> tuple[float, float] | None:
