@@ -27,7 +27,6 @@ Version = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~!_-]*\Z")]
 """Without a colon, by which npm would take a folder or a repository for a version."""
 PORT = r"([1-5]?\d{1,4}|6[0-4]\d{3})"
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-Count = Annotated[int, Meta(ge=0)]
 Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
@@ -45,7 +44,7 @@ class Addressed(Strict, frozen=True, tag_field="kind", kw_only=True):
     sha256: list[Digest | None] | None = None
     column: Line | None = None
     separator: str = ""
-    download: Count = 0
+    download: Whole = 0
 
     def addresses(self) -> int:
         return 1
@@ -78,7 +77,7 @@ class Packaged(Strict, frozen=True, tag_field="kind", kw_only=True):
     lines: Line | None = None
     line_end: str = "\n"
     inside: Line | None = None
-    download: Count = 0
+    download: Whole = 0
 
     def __post_init__(self) -> None:
         try:
@@ -171,11 +170,11 @@ class YourWords(Yours, frozen=True, tag="words"):
 class Facts(Strict, frozen=True, omit_defaults=True):
     """Of the whole file, counted with the card's special tokens."""
 
-    bytes: Count | None = None
+    bytes: Whole | None = None
     sha256: Digest | None = None
-    documents: Count | None = None
-    pre_tokens: Count | None = None
-    words: Count | None = None
+    documents: Whole | None = None
+    pre_tokens: Whole | None = None
+    words: Whole | None = None
 
 
 class Excerpt(Strict, frozen=True, kw_only=True):
@@ -240,7 +239,7 @@ class MeasureCard(Strict, frozen=True):
     about: Line = ""
     kind: MeasureKind = "time"
     repeat: int = 1
-    warm_up: Count = 0
+    warm_up: Whole = 0
     precision: Annotated[float, Meta(gt=0, lt=1)] | None = None
     max_blocks: int = 20
 
