@@ -277,7 +277,7 @@ def _variant(name: str, card: dict[str, Any]) -> VariantCard:
     return fitted(card, VariantCard, f"the card of {name}: ", "fix this card")
 
 
-def _rung(card: VariantCard) -> tuple[bool, bool, bool, bool, bool, int, int, str]:
+def _rung(card: VariantCard) -> tuple[Any, ...]:
     """Where a card is on the ladder; the parts of the series follow each other within a
     language.
     """

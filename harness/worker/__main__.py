@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -88,18 +89,18 @@ def set_backstop(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
+@dataclass
 class MeasuredProcess:
     """One call from the import of its target to its answer, and the thread that looks up
     meanwhile.
     """
 
-    def __init__(self, setup: Setup, output: Path, channel: Channel) -> None:
-        self.setup = setup
-        self.output = output
-        self.channel = channel
-        self.parent = os.getppid()
-        self.call: MeasuredCall | None = None
-        self.writing = threading.Lock()
+    setup: Setup
+    output: Path
+    channel: Channel
+    parent: int = field(default_factory=os.getppid)
+    call: MeasuredCall | None = None
+    writing: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> dict[str, Any]:
         """Import and call the target; every way in which that ends is an answer."""

@@ -12,6 +12,7 @@ import platform
 import select
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
 
@@ -80,27 +81,21 @@ class Channel:
 clock = time.perf_counter
 
 
+@dataclass
 class MeasuredCall:
     """The call of one job, and its state at any moment."""
 
-    def __init__(
-        self,
-        job: Job,
-        parameters: Parameters,
-        imported: dict[str, list[int]],
-        channel: Channel,
-    ) -> None:
-        self.job = job
-        self.parameters = parameters
-        self.imported = imported
-        self.channel = channel
-        self.meter = StoppableMeter()
-        self.from_file = False
-        self.text: list[int] | None = None
-        """The state of the file that it reads, before it does."""
-        self.tie_break: str | None = None
-        self.begun = False
-        self.started = clock()
+    job: Job
+    parameters: Parameters
+    imported: dict[str, list[int]]
+    channel: Channel
+    meter: StoppableMeter = field(default_factory=StoppableMeter)
+    from_file: bool = False
+    text: list[int] | None = None
+    """The state of the file that it reads, before it does."""
+    tie_break: str | None = None
+    begun: bool = False
+    started: float = field(default_factory=clock)
 
     def corpus(self) -> Corpus:
         """Return the corpus to read, and note the state of its file."""
