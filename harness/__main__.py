@@ -75,7 +75,7 @@ def command(arguments: Sequence[str]) -> int:
         import msgspec
         import yaml
 
-        from harness.runs.compose import compose, dated
+        from harness.runs.overrides import compose, dated
 
         overrides = [argument for argument in arguments if argument not in ("--cfg", "job")]
         for config in compose(dated(overrides)):

@@ -56,8 +56,7 @@ from harness.runs.cells import (
     with_distinct_names,
     without_idle_threads,
 )
-from harness.runs.compose import compose, dated
-from harness.runs.overrides import Config, LimitsConfig, Settings
+from harness.runs.overrides import Config, LimitsConfig, Settings, compose, dated
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 

@@ -20,8 +20,7 @@ from harness.common.units import count_text, counted_text
 from harness.common.values import one_of
 from harness.proof import BY_DESIGN, PROVED
 from harness.runs.cells import Plan
-from harness.runs.compose import compose, dated
-from harness.runs.overrides import Config
+from harness.runs.overrides import Config, compose, dated
 from harness.runs.plan import card_default, make_plan, show_plan
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from harness.common import registry
 from harness.common.errors import USAGE, Refusal
 from harness.measure.process import WorkerLimits
 from harness.runs import plan
-from harness.runs.compose import compose
 from harness.runs.jobs import redacted_override
 from harness.runs.overrides import (
     LimitsConfig,
+    compose,
     overrides_of,
     quoted,
 )

@@ -29,9 +29,8 @@ from harness.records.file import RunLog
 from harness.runs import blocks
 from harness.runs.blocks import measure_task
 from harness.runs.cells import Block, CountCell, Plan, Reading, TrainCell, make_tasks
-from harness.runs.compose import compose
 from harness.runs.jobs import Counted, Trained
-from harness.runs.overrides import Settings
+from harness.runs.overrides import Settings, compose
 from harness.runs.plan import cells_of
 from harness.runs.session import Session, now, session_of
 from harness.worker.exchange import merges_sha256
