@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import structs
 
@@ -35,41 +35,6 @@ from variants.contract import TieBreak, WordCounts
 # imported late, as few runs save any.
 
 
-class Outputs(NamedTuple):
-    """Where the tokenizer and the certificate of each cell go, by the cell's key; nowhere unless
-    the command says so.
-    """
-
-    tokenizers: Mapping[str, Path]
-    certificates: Mapping[str, Path]
-
-
-NOWHERE = Outputs({}, {})
-
-
-def outputs_of(plan: Plan) -> Outputs:
-    """The outputs of a run. Raises Refusal if one would replace an input, or could not be checked
-    by others.
-    """
-    cells, settings = plan.cells, plan.settings
-    check_output(Path(settings.results), plan.inputs, names=[FILE_NAME], instead=ELSEWHERE)
-    folders = places(cells, settings.save)
-    if folders:
-        from harness.tokenizers.folder import FILES
-        from harness.tokenizers.learned import check_spellings
-
-        for cell in cells:
-            check_spellings(cell.reading.corpus.special_tokens)
-            check_output(folders[cell.key], plan.inputs, names=FILES)
-
-    certificates = places(cells, settings.certificate, ".certificate.gz")
-    if certificates:
-        for cell in cells:
-            check_plain(cell.extension is None)
-            check_output(certificates[cell.key], plan.inputs)
-    return Outputs(folders, certificates)
-
-
 def places(cells: Sequence[TrainCell], name: str | None, suffix: str = "") -> dict[str, Path]:
     """Where something of each cell goes, by the cell's key: to the path of this name; of several
     cells below it, to one named after the variant, with the corpus, the size and the cell's key if
@@ -89,16 +54,6 @@ def places(cells: Sequence[TrainCell], name: str | None, suffix: str = "") -> di
         if len({*found.values()}) == len(found):
             break
     return found
-
-
-def check_free_outputs(outputs: Outputs, overwrite: bool) -> None:
-    """Raise Refusal if an output cannot be written, or exists and may not be overwritten."""
-    for folder in outputs.tokenizers.values():
-        from harness.tokenizers.folder import check_place
-
-        check_place(folder, overwrite=overwrite)
-    for path in outputs.certificates.values():
-        check_writable(path, overwrite=overwrite, instead="choose another file")
 
 
 def folder_name(text: str) -> str:
@@ -170,7 +125,9 @@ class Session:
     settings: Settings
     log: RunLog
     folder: Path
-    outputs: Outputs = NOWHERE
+    tokenizers: Mapping[str, Path] = field(default_factory=dict)
+    certificates: Mapping[str, Path] = field(default_factory=dict)
+    """Where those of each cell go, by the cell's key."""
     notes: list[str] = field(default_factory=list)
     display: Display = field(default_factory=Display)
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -201,6 +158,26 @@ class Session:
             host=host(),
             environment=environment(),
         )
+
+    def place_outputs(self, plan: Plan) -> None:
+        """Set where outputs go. Raises Refusal if one cannot be written, would replace an input or
+        what may not be overwritten, or could not be checked by others.
+        """
+        self.tokenizers = places(plan.cells, self.settings.save)
+        if self.tokenizers:
+            from harness.tokenizers.folder import check_place
+            from harness.tokenizers.learned import check_spellings
+
+            for cell in plan.cells:
+                check_spellings(cell.reading.corpus.special_tokens)
+                check_place(self.tokenizers[cell.key], plan.inputs, overwrite=self.overwrite)
+
+        self.certificates = places(plan.cells, self.settings.certificate, ".certificate.gz")
+        if self.certificates:
+            how: Any = {"overwrite": self.overwrite, "instead": "choose another file"}
+            for cell in plan.cells:
+                check_plain(cell.extension is None)
+                check_writable(self.certificates[cell.key], plan.inputs, **how)
 
     def next_folder(self) -> Path:
         return self.folder / str(next(self.numbers))
@@ -238,12 +215,12 @@ class Session:
 
     def save(self, trained: Trained) -> None:
         """Write what the command wants of a trainer that succeeded."""
-        key, outputs = trained.cell.key, self.outputs
-        if key in outputs.tokenizers:
-            self.notes += save_tokenizer(trained, outputs.tokenizers[key], self.overwrite)
-        words = self.words(trained.cell.reading) if key in outputs.certificates else None
+        key = trained.cell.key
+        if key in self.tokenizers:
+            self.notes += save_tokenizer(trained, self.tokenizers[key], self.overwrite)
+        words = self.words(trained.cell.reading) if key in self.certificates else None
         if words is not None:
-            path = outputs.certificates[key]
+            path = self.certificates[key]
             self.notes += save_certificate(trained, words, path, self.overwrite)
 
     def add(self, lines: Lines, task: Task, place: int = 0, closes: Block | None = None) -> None:
@@ -260,13 +237,14 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
     """The machine for this run alone, and its log. Raises Refusal if its results cannot be
     written.
     """
-    settings, outputs = plan.settings, outputs_of(plan)
+    settings = plan.settings
+    check_output(Path(settings.results), plan.inputs, names=[FILE_NAME], instead=ELSEWHERE)
     with contextlib.ExitStack() as opened:
         if settings.measure.kind == "time" and not settings.concurrent:
             opened.enter_context(timing())
         log = open_log(plan, f"{host()} {python()}", now(), opened)
-        session = Session(settings, log, folder, outputs)
-        check_free_outputs(outputs, session.overwrite)
+        session = Session(settings, log, folder)
+        session.place_outputs(plan)
         yield session
 
 
