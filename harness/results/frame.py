@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.common.printing import terminal_text
@@ -23,36 +23,32 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
-    """One line for each row, seconds in full precision; what may not be shown is missing here too.
+KINDS = ("string", "Int64", "float64", "bool")
+"""The types of columns, in their order; counts are Int64, so that one missing value does not make
+them floats.
+"""
 
-    Columns of counts are Int64, so that one missing value does not make them floats.
+
+def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
+    """One line for each row, seconds in full precision; what may not be shown is missing here
+    too.
     """
     # only here: it costs half a second, and a table for the eye needs none of it
     import pandas as pd
 
-    kinds: dict[Any, Callable[[Row], dict[str, Any]]] = {
-        "string": _text_columns,
-        "Int64": _counts,
-        "float64": _seconds_columns,
-        "bool": lambda row: {"memory_is_sampled": row.memory_is_sampled},
-    }
-    parts = []
-    for kind, values in kinds.items():
-        part = pd.DataFrame([values(row) for row in rows], dtype="object")
+    lines, parts = list(map(_columns, rows)), []
+    for kind in KINDS:
+        part = pd.DataFrame([line[kind] for line in lines], dtype="object")
         parts.append(part.astype(kind))
     return pd.concat(parts, axis="columns")
 
 
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _text_columns(row: Row) -> dict[str, Any]:
+def _columns(row: Row) -> dict[str, dict[str, Any]]:
+    """The columns of a row by their type."""
     run, cell, measurement = row.record.run, row.record.cell, row.record.measurement
-    identity = row.identity
+    identity, data = row.identity, row.corpus
 
-    return {
+    texts = {
         "cell": cell.role,
         "variant": cell.variant,
         "params": json.dumps(cell.params, sort_keys=True),
@@ -64,8 +60,8 @@ def _text_columns(row: Row) -> dict[str, Any]:
         "wrong_merge": identity.merge,
         "got": _json(identity.got),
         "want": _json(identity.want),
-        "data": row.corpus.name,
-        "data_sha256": row.corpus.sha256,
+        "data": data.name,
+        "data_sha256": data.sha256,
         "special_tokens": _json(cell.special_tokens),
         "pattern": cell.pattern,
         "errors": cell.errors,
@@ -76,6 +72,36 @@ def _text_columns(row: Row) -> dict[str, Any]:
         "merges_sha256": measurement.merges_sha256,
         "cpu": run.environment.get("cpu"),
     }
+    counts = {
+        "bytes": data.bytes,
+        "documents": data.documents,
+        "pre_tokens": data.pre_tokens,
+        "words": data.words,
+        "threads": cell.threads,
+        "vocab_size": cell.vocab_size,
+        "min_count": cell.min_count,
+        "merges_done": measurement.merges_done,
+        "merges": row.merges,
+        "runs": row.runs,
+        "instructions": row.instructions,
+        "peak_rss_bytes": row.peak_rss_bytes,
+        **dict.fromkeys(TALLIES),
+        **row.tallies,
+    }
+    seconds = {
+        "total_seconds": row.total,
+        "wall_seconds": row.wall_seconds,
+        "cpu_seconds": row.cpu_seconds,
+        **{f"{phase}_seconds": row.seconds.get(phase) for phase in PHASES},
+        "merges_per_second": row.figures["merges/s"],
+        "limit_seconds": row.wall_limit,
+    }
+    flags = {"memory_is_sampled": row.memory_is_sampled}
+    return dict(zip(KINDS, (texts, counts, seconds, flags), strict=True))
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _proof(row: Row) -> str | None:
@@ -85,39 +111,6 @@ def _proof(row: Row) -> str | None:
     if row.status == "mismatch":
         return WRONG
     return row.identity.kind if row.proved or row.by_design else UNPROVED
-
-
-def _counts(row: Row) -> dict[str, Any]:
-    cell, data = row.record.cell, row.corpus
-
-    return {
-        "bytes": data.bytes,
-        "documents": data.documents,
-        "pre_tokens": data.pre_tokens,
-        "words": data.words,
-        "threads": cell.threads,
-        "vocab_size": cell.vocab_size,
-        "min_count": cell.min_count,
-        "merges_done": row.record.measurement.merges_done,
-        "merges": row.merges,
-        "runs": row.runs,
-        "instructions": row.instructions,
-        "peak_rss_bytes": row.peak_rss_bytes,
-        **{name: row.tallies.get(name) for name in (*TALLIES, *row.tallies)},
-    }
-
-
-def _seconds_columns(row: Row) -> dict[str, Any]:
-    seconds = {
-        "total_seconds": row.total,
-        "wall_seconds": row.wall_seconds,
-        "cpu_seconds": row.cpu_seconds,
-    }
-    for phase in PHASES:
-        seconds[f"{phase}_seconds"] = row.seconds.get(phase)
-    seconds["merges_per_second"] = row.figures["merges/s"]
-    seconds["limit_seconds"] = row.wall_limit
-    return seconds
 
 
 class Records(list[Record]):
