@@ -33,8 +33,8 @@ TALLIES = (
 
 
 class Time(NamedTuple):
-    """Seconds if there are any, and whether they are the limit that was exceeded; `low` and `high`
-    bound them if they are known.
+    """Seconds if there are any, and whether they are the limit that was exceeded; the seconds of the
+    runs lie between `low` and `high`.
     """
 
     number: float | None = None
@@ -245,9 +245,7 @@ class Row:
             "bytes/token": size / tokens if tokens and size else None,
             "instructions": self.instructions,
         }
-        for name in (*TALLIES, *self.tallies):
-            figures[name] = self.tallies.get(name)
-        return figures
+        return {**figures, **dict.fromkeys(TALLIES), **self.tallies}
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
@@ -354,6 +352,9 @@ def _measured_row(right: Sequence[Record]) -> Row:
             instructions.append(record.measurement.instructions["count"])
     proofs = set(map(_kind_of, right))
     seconds = _net_phases(_medians_by_name(measurements, "seconds"), samples)
+    total = math.fsum(seconds.values())
+    totals = [total, *(sample.seconds for sample in samples)]
+    time = Time(total, low=min(totals), high=max(totals)) if total else UNTIMED
 
     row = _row(right[0], "ok", "", max(len(samples), len(instructions), 1))
     return replace(
@@ -361,7 +362,7 @@ def _measured_row(right: Sequence[Record]) -> Row:
         proved=row.counting_only or proofs <= {*PROVED},
         samples=tuple(samples),
         seconds=seconds,
-        time=_time_of_measured(seconds, samples),
+        time=time,
         wall_seconds=_median(samples, "wall_seconds"),
         cpu_seconds=_median(samples, "cpu_seconds"),
         system_seconds=_median(measurements, "system_seconds"),
@@ -385,17 +386,6 @@ def _net_phases(medians: Mapping[str, float], samples: Sequence[Sample]) -> dict
         for phase in phases:
             phases[phase] *= share
     return phases
-
-
-def _time_of_measured(seconds: Mapping[str, float], samples: Sequence[Sample]) -> Time:
-    """The sum of the phases' medians, and between which totals the runs lie."""
-    total = math.fsum(seconds.values())
-    if not total:
-        return UNTIMED
-    totals = [total, *(sample.seconds for sample in samples)]
-    if len(totals) < 3:
-        return Time(total)
-    return Time(total, low=min(totals), high=max(totals))
 
 
 def _with_disputes(found: Sequence[Row]) -> list[Row]:
