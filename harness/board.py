@@ -22,15 +22,15 @@ from harness.common.printing import markdown_text, print_stdout
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import count_text, counted_text
 from harness.records.file import Record, files_read
+from harness.report import commands
 from harness.results.canvas import save_figure
 from harness.results.charts import dots
 from harness.results.fields import together
-from harness.results.lines import profile_figure, profile_of
+from harness.results.lines import profile, profile_of
 from harness.results.notes import finding
-from harness.results.page import commands
-from harness.results.ratios import ratio_of
+from harness.results.ratios import TASK, ratio_of, unlike
 from harness.results.rows import Row, rows
-from harness.results.selection import TASK, records_of, unlike
+from harness.results.selection import records_of
 from harness.results.tables import TableOptions, given_sheet, table_of
 from harness.results.writing import NOT_MEASURED, caption_of, figure_text, outcome_text, times_text
 
@@ -75,17 +75,15 @@ class Section(NamedTuple):
 def sections(board: Sequence[Row]) -> list[Section]:
     """The tables of a board: corpora in their order, vocabularies from the smallest up."""
     measured = [row for row in board if not row.counting_only and row.status != "skipped"]
-    corpora = list(dict.fromkeys(row.corpus.sha256 for row in measured))
-    keyed = []
-    for row in sorted(measured, key=attrgetter("threads")):
-        size = row.record.cell.vocab_size or 0
-        keyed.append(((corpora.index(row.corpus.sha256), size), row))
-
     found = []
-    for (_, size), table in sorted(together(keyed).items()):
-        of_name = together((row.name, row) for row in table)
-        firsts = sorted((first for first, *_ in of_name.values()), key=attrgetter("order"))
-        found.append(Section(str(table[0].corpus.name), size, table, firsts))
+    for of_text in together((row.corpus.sha256, row) for row in measured).values():
+        of_text.sort(key=lambda row: (row.values["vocab_size"], row.threads))
+        for size, table in together((row.values["vocab_size"], row) for row in of_text).items():
+            firsts: dict[str, Row] = {}
+            for row in table:
+                firsts.setdefault(row.name, row)
+            ranked = sorted(firsts.values(), key=attrgetter("order"))
+            found.append(Section(str(table[0].corpus.name), size, table, ranked))
     return found
 
 
@@ -99,21 +97,20 @@ def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, Cal
         raise Refusal(
             f"no trainer was measured in {folder}; python -m harness experiment=board results={folder} does"
         )
-    measured, firsts = list[Row](), list[Row]()
     for section in board:
         names = unlike(section.rows, ("data", *TASK))
         if names:
             why = f"the records of {section.title} in {folder} differ in {', '.join(names)}"
             advice = "remove older records, or keep each in its own folder"
             raise Refusal(f"{why}, and a ratio is of one machine and one question; {advice}")
-        measured += section.rows
-        firsts += section.firsts
 
-    headline, _ = finding(firsts)
+    measured = [row for section in board for row in section.rows]
+    headline, _ = finding([row for section in board for row in section.firsts])
     parts = ["# The board", markdown_text(headline and f"{headline}."), MISLEADS]
     charts: dict[str, Callable[[], Figure]] = {}
     with suppress(Refusal):  # one trainer alone has neither
-        charts[PROFILE] = partial(profile_figure, profile_of(measured))
+        profile_of(measured)
+        charts[PROFILE] = partial(profile, measured)
         parts.append(sheet_to_markdown(ratios_sheet(board)))
         printed = f"`python -m harness.table {folder.as_posix()} --profile` prints it."
         parts += [f"![{PROFILED}]({PROFILE})", f"{PROFILED}. {printed}"]
@@ -145,11 +142,11 @@ def ratios_sheet(board: Sequence[Section]) -> Sheet:
     names = dict.fromkeys(row.name for section in board for row in section.firsts)
     columns = [Column("variant", list(names), figures=False)]
     for section in board:
-        cells = dict.fromkeys(names, NOT_MEASURED)
+        texts = {}
         for row in section.firsts:
             ratio = ratio_of(row, section.firsts[0])
-            cells[row.name] = outcome_text(row, times_text(ratio, "", brief=True))
-        columns.append(Column(section.title, list(cells.values())))
+            texts[row.name] = outcome_text(row, times_text(ratio, "", brief=True))
+        columns.append(Column(section.title, [texts.get(name, NOT_MEASURED) for name in names]))
     return Sheet(["How many times the time of the first trainer each one takes"], columns)
 
 
@@ -166,10 +163,9 @@ def sheet_of(section: Section) -> Sheet:
 
     times = []
     for threads, of_width in together((row.threads, row) for row in section.rows).items():
-        cells = {row.name: NOT_MEASURED for row in firsts}
-        for row in of_width:
-            cells[row.name] = outcome_text(row, figure_text(row, "total"))
-        times.append(Column(counted_text(threads, "thread"), list(cells.values())))
+        texts = {row.name: outcome_text(row, figure_text(row, "total")) for row in of_width}
+        cells = [texts.get(row.name, NOT_MEASURED) for row in firsts]
+        times.append(Column(counted_text(threads, "thread"), cells))
     columns = [Column("rank", ranks), variants, *times, *figures]
     return sheet._replace(caption=caption_of(section.rows), columns=columns)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.common.command import Parser, exit_code_of
-from harness.common.errors import MISMATCH, OK
+from harness.common.errors import MISMATCH, OK, Refusal
 from harness.common.files import check_output
 from harness.common.printing import print_stdout
 from harness.records.file import files_read
-from harness.results.canvas import check_suffix, save_figure
+from harness.results.canvas import METADATA, save_figure
 from harness.results.charts import KINDS, OF_VALUES
 from harness.results.rows import Row, is_wrong, rows
 from harness.results.selection import (
@@ -88,7 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def command() -> int:
         path = arguments.output or Path(DEFAULT_RESULTS, f"{kind}.svg")
-        check_suffix(path)
+        if path.suffix.lower() not in METADATA:
+            raise Refusal(f"cannot draw into {path}; pass a file that ends in .svg, .png or .pdf")
         check_output(path, files_read(arguments.paths))
         shown = chosen_rows(arguments)
         save_figure(_figure(shown, kind, value), path)

@@ -6,7 +6,6 @@ A figure is narrow, so that it can be read on a phone. Equal charts give equal b
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import os
 import re
@@ -15,9 +14,8 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
-from harness.common.errors import Refusal
 from harness.common.files import write_output
 from harness.common.printing import terminal_lines
 from harness.results.notes import at_most
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-Arguments = ParamSpec("Arguments")
 INK, FAINT, LINE = "#1f2328", "#59636e", "#d8dee4"
 ACCENT, GREY = "#0969da", "#8c959f"
 """The colours of the trainer that the chart is about, and of all others."""
@@ -41,37 +38,9 @@ TITLE, SMALL = 12.0, 8.5  # points
 TITLE_LETTERS, LETTERS, NAME_LETTERS = 52, 82, 28  # on a line
 MOST_NOTES = 4
 NAME_HEIGHT = 0.17  # inches
-_STYLE: Any = {  # matplotlib names its settings in a type that changes with every release
-    "axes.axisbelow": True,
-    "axes.edgecolor": FAINT,
-    "axes.grid": True,
-    "axes.labelcolor": FAINT,
-    "axes.labelsize": SMALL,
-    "axes.linewidth": 0.6,
-    "axes.spines.left": False,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 9.5,
-    "font.sans-serif": ["DejaVu Sans"],
-    "grid.color": LINE,
-    "grid.linewidth": 0.6,
-    "legend.fontsize": SMALL,
-    "legend.frameon": False,
-    "text.color": INK,
-    "text.parse_math": False,  # a dollar in a name is a dollar
-    "xtick.color": FAINT,
-    "xtick.labelsize": SMALL,
-    "ytick.color": FAINT,
-    "ytick.labelsize": SMALL,
-    "ytick.major.size": 0.0,
-    "ytick.minor.size": 0.0,
-    "svg.fonttype": "none",  # text stays text: readable by programs and by those who cannot see
-    "pdf.fonttype": 42,  # text of a paper that can be searched
-    "svg.hashsalt": "pictures",  # equal records give equal bytes
-}
+_STYLE = Path(__file__).with_name("chart.mplstyle")
 _DARK = "@media (prefers-color-scheme: dark) {svg{filter: invert(0.93) hue-rotate(180deg)}} "
-_METADATA: dict[str, dict[str, str | None]] = {
+METADATA: dict[str, dict[str, str | None]] = {
     ".svg": dict.fromkeys(["Date", "Creator", "Format", "Type"]),
     ".png": {"Software": None},
     ".pdf": dict.fromkeys(["CreationDate", "Creator", "Producer"]),
@@ -83,7 +52,9 @@ _METADATA: dict[str, dict[str, str | None]] = {
 
 @contextlib.contextmanager
 def styled() -> Iterator[None]:
-    """matplotlib's default settings, with ours, while something is drawn or written."""
+    """matplotlib's default settings, with ours, while something is drawn or written: a context, and
+    the decorator of every function that draws.
+    """
     # a notebook names a backend to what it starts, which may not be installed here
     is_first = {"matplotlib", "ipykernel"}.isdisjoint(sys.modules)
     named = os.environ.pop("MPLBACKEND", None) if is_first else None
@@ -97,23 +68,16 @@ def styled() -> Iterator[None]:
         yield
 
 
-def chart(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Let a function draw in the style of every chart, and lay out the figure that it returns."""
-
-    @functools.wraps(draw)
-    def styled_draw(*arguments: Arguments.args, **options: Arguments.kwargs) -> Figure:
-        with styled():
-            figure = draw(*arguments, **options)
-            figure.draw_without_rendering()
-
-        # the layout differs in the last digits from time to time, and the names of clips with it
-        figure.set_layout_engine("none")
-        for axes in figure.axes:
-            left, bottom, width, height = (round(edge, 5) for edge in axes.get_position().bounds)
-            axes.set_position((left, bottom, width, height))
-        return figure
-
-    return styled_draw
+def settled(figure: Figure) -> Figure:
+    """The figure, laid out; the layout differs in the last digits from time to time, and the names
+    of clips with it.
+    """
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        left, bottom, width, height = (round(edge, 5) for edge in axes.get_position().bounds)
+        axes.set_position((left, bottom, width, height))
+    return figure
 
 
 def new_figure(
@@ -181,13 +145,6 @@ def short(name: str, letters: int = NAME_LETTERS) -> str:
     return "\n".join(lines).replace("_ ", "_")
 
 
-def name_lines(axes: Axes, names: Sequence[str]) -> None:
-    """A line for each name, from above."""
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_yticks(range(len(names)), list(map(short, names)))
-    axes.grid(visible=False)
-
-
 def lines_height(names: Sequence[str]) -> float:
     """The inches that axes with a line for each name take."""
     return max(0.4, len(names) * (0.08 + max(map(name_height, names))))
@@ -228,7 +185,7 @@ def scale_times(axes: Axes, side: str, times: Sequence[Time], value: Value = TOT
         if time.number:
             numbers += [time.low or time.number, end_of(time)]
     better = ", less is better" if side == "x" else ""
-    log_scale(axes, side, numbers, value.axis + better, value.tick)
+    log_scale(axes, side, numbers, value.title.lower() + better, value.tick)
 
 
 def end_of(time: Time) -> float:
@@ -261,11 +218,6 @@ def write_at(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
 # Its file
 
 
-def check_suffix(path: Path) -> None:
-    if path.suffix.lower() not in _METADATA:
-        raise Refusal(f"cannot draw into {path}; pass a file that ends in .svg, .png or .pdf")
-
-
 def save_figure(figure: Figure, path: Path) -> None:
     """Write the figure as its suffix says."""
     suffix = path.suffix.lower()
@@ -274,7 +226,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 def _rendered(figure: Figure, suffix: str) -> bytes:
     content = io.BytesIO()
-    metadata = {"Title": figure.texts[0].get_text().replace("\n", " "), **_METADATA[suffix]}
+    metadata = {"Title": figure.texts[0].get_text().replace("\n", " "), **METADATA[suffix]}
     with styled():
         figure.savefig(content, format=suffix[1:], dpi=160, metadata=metadata)
     return content.getvalue()

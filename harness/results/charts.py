@@ -21,22 +21,21 @@ from harness.results.canvas import (
     INK,
     LINE,
     SMALL,
-    chart,
     draw_time,
     end_of,
     lines_height,
-    name_lines,
     new_figure,
     scale_times,
+    settled,
     short,
+    styled,
     write_at,
 )
 from harness.results.fields import together
 from harness.results.lines import CORPUS, THREADS, VOCABULARY, over, profile
 from harness.results.notes import finding, notes
-from harness.results.ratios import against, clock_note, ratio_of
+from harness.results.ratios import against, clock_note, ratio_of, tasks_of
 from harness.results.rows import Row, Time, is_one_variant
-from harness.results.selection import panel_title, tasks_of
 from harness.results.writing import (
     TOTAL,
     Value,
@@ -44,6 +43,7 @@ from harness.results.writing import (
     digits_text,
     labels_of,
     mark_of,
+    panel_title,
     proof_text,
     time_text,
     times_text,
@@ -68,7 +68,7 @@ Dots = list[tuple[int, Row]]
 """Rows, each with the number of the line that it is on."""
 
 
-@chart
+@styled()
 def phases(rows: Sequence[Row], title: str = "") -> Figure:
     """Total times, and the shares of their phases; a panel for each task. A chart with a title of
     one's own has no other words.
@@ -93,10 +93,10 @@ def phases(rows: Sequence[Row], title: str = "") -> Figure:
     panels[0][1].legend(
         loc="lower left", bbox_to_anchor=(0, 1), ncols=2, handlelength=0.7, borderpad=0
     )
-    return figure
+    return settled(figure)
 
 
-@chart
+@styled()
 def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     """A line for each trainer with its dot; of several texts a column for each, or if they are many
     a line for each with a dot for each trainer.
@@ -115,11 +115,16 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
         drawn.sort(key=attrgetter("order"))
     found, accent = finding(drawn)
     names, columns = _columns(drawn, texts)
-    below = [*_meanings(drawn, times), *notes(rows, drawn, value is TOTAL)]
+    is_one_text = len(texts) == 1 and value is TOTAL
+    below = []
     if len(texts) > MOST_COLUMNS:
         others = dict.fromkeys(row.name for row in drawn if row.configured != accent)
-        below.insert(0, f"Grey: {', '.join(others)}.")
-    is_one_text = len(texts) == 1 and value is TOTAL
+        below.append(f"Grey: {', '.join(others)}.")
+    if any(time.is_limit for time in times):
+        below.append(">: stopped at its limit; it takes longer.")
+    if any(row.by_design for row in drawn):
+        below.append("* It makes other merges, on purpose.")
+    below += notes(rows, drawn, value is TOTAL)
     if is_one_text:
         below += clock_note(against(drawn))
     caption = caption_of(drawn, panels=len(texts))
@@ -135,7 +140,7 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
             axes.tick_params(axis="x", rotation=60)
         if is_one_text:
             _write_ends(axes, column, accent)
-    return figure
+    return settled(figure)
 
 
 def _columns(
@@ -164,10 +169,12 @@ def _draw_dots(
     times: Sequence[Time],
     value: Value = TOTAL,
 ) -> None:
-    """A line for each name with its dots, on a scale of these times; a faint line leads the eye
-    from the name to them.
+    """A line for each name with its dots, from above, on a scale of these times; a faint line leads
+    the eye from the name to them.
     """
-    name_lines(axes, names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), list(map(short, names)))
+    axes.grid(visible=False)
     scale_times(axes, "x", times, value)
     for at, row in dots:
         time = value.of(row)
@@ -191,16 +198,6 @@ def _write_ends(axes: Axes, dots: Dots, accent: object, with_ratios: bool = True
         colour = INK if is_accented else FAINT
         write_at(axes, end, at, text or proof_text(row), weight=weight, color=colour)
         axes.get_yticklabels()[at].set(weight=weight, color=colour)
-
-
-def _meanings(drawn: Sequence[Row], times: Sequence[Time]) -> list[str]:
-    """Explain the marks that are drawn."""
-    meanings = []
-    if any(time.is_limit for time in times):
-        meanings.append(">: stopped at its limit; it takes longer.")
-    if any(row.by_design for row in drawn):
-        meanings.append("* It makes other merges, on purpose.")
-    return meanings
 
 
 def _draw_shares(axes: Axes, task: Sequence[Row]) -> None:

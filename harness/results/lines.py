@@ -25,20 +25,20 @@ from harness.results.canvas import (
     ACCENT,
     FAINT,
     GREY,
-    chart,
     draw_time,
     log_scale,
     name_height,
     new_figure,
     scale_times,
+    settled,
     short,
+    styled,
     write_at,
 )
 from harness.results.fields import together
 from harness.results.notes import finding, firsts_text, notes
-from harness.results.ratios import leader, ratio_of
+from harness.results.ratios import leader, ratio_of, tasks_of
 from harness.results.rows import Row, Time
-from harness.results.selection import panel_title, tasks_of
 from harness.results.writing import (
     TOTAL,
     Value,
@@ -49,6 +49,7 @@ from harness.results.writing import (
     mark_of,
     names_of,
     number_tick,
+    panel_title,
 )
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class DrawnLine(NamedTuple):
         return [time.number or 0.0 for time in self.times]
 
 
-@chart
+@styled()
 def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     """A panel for each task, with a line for each variant that was measured at two sizes or more."""
     from matplotlib.ticker import LogLocator
@@ -123,8 +124,7 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
         if lines:
             groups.append(group)
             panels.append(lines)
-        for line in lines:
-            drawn += line.rows
+            drawn += chain(*(line.rows for line in lines))
     if not drawn:
         sizes = sorted({size.of(row) for row in rows} - {0})
         there = ", ".join(map(size.text, sizes)) or "none"
@@ -147,7 +147,7 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
         if size is THREADS:
             axes.xaxis.set_major_locator(LogLocator(base=2))
         draw_lines(axes, lines, accent)
-    return figure
+    return settled(figure)
 
 
 def _lines_of(group: Sequence[Row], size: Size, value: Value) -> list[DrawnLine]:
@@ -302,7 +302,7 @@ def _curves(cells: Sequence[Sequence[Row]], names: Mapping[Row, str]) -> list[Cu
         fastest: dict[str, Row] = {}
         for row in solved:
             ratio = ratio_of(row, solved[0])
-            if ratio is not None and fastest.setdefault(names[row], row) is row:
+            if ratio and fastest.setdefault(names[row], row) is row:
                 # the best one by its median may be the slower one within blocks
                 ratios[names[row]].append(max(1.0, ratio.number))
 
@@ -326,14 +326,10 @@ def profile_sheet(profile: Profile) -> Sheet:
     return Sheet(profile.caption, columns, notes=profile.notes)
 
 
+@styled()
 def profile(rows: Sequence[Row]) -> Figure:
-    """The chart of the profile of rows."""
-    return profile_figure(profile_of(rows))
-
-
-@chart
-def profile_figure(found: Profile) -> Figure:
     """A step line for each trainer over how many times the best one's time it may take."""
+    found = profile_of(rows)
     best = max(found.curves, key=attrgetter("firsts"))
     title = firsts_text(best.name, best.firsts, found.cells, "cells")
     times = sorted({1.0, *chain(*(curve.ratios for curve in found.curves))})
@@ -348,4 +344,4 @@ def profile_figure(found: Profile) -> Figure:
     log_scale(axes, "x", times[:-1], "times the best")
     axes.set(ylim=(0, 102), ylabel="% of the cells")
     draw_lines(axes, lines, best.name if best.firsts else None, steps=True)
-    return figure
+    return settled(figure)

@@ -13,9 +13,8 @@ from harness.common.units import count_text, no_pair_text, one_line, seconds_tex
 from harness.proof import BY_DESIGN, UP_TO_TIES
 from harness.records.file import unfinished_note
 from harness.results.fields import together
-from harness.results.ratios import Against, is_slower, leader, ratio_of
+from harness.results.ratios import Against, base_name, is_slower, leader, ratio_of, tasks_of
 from harness.results.rows import Row, is_one_variant, is_wrong
-from harness.results.selection import base_name, tasks_of
 from harness.results.writing import (
     UNPROVED_MARK,
     digits_text,

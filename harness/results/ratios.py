@@ -1,17 +1,45 @@
-"""How rows compare: every table, chart and page has its ratios from here, so that they agree."""
+"""How rows compare: which are of one task, and their ratios, which every table, chart and page has
+from here, so that they agree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
 from harness.common.comparison import CPU, compare
 from harness.common.units import count_text, share_text
+from harness.results.fields import WORK, together
 from harness.results.rows import Row
 
 # single runs on a quiet machine differ by up to this share in either direction
 ONE_RUN_DIFFERS_BY = 0.1
+TASK = (*(field.name for field in WORK), "host")
+"""Besides its text, what makes a task: times of one task on one machine can be compared."""
+
+
+def tasks_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]]:
+    """The rows of each task on each machine, whichever way ties went; `without` are fields in which
+    rows of one task may differ.
+    """
+    fields = [name for name in TASK if name not in without]
+    keyed = []
+    for row in rows:
+        corpus = row.corpus.name, row.corpus.sha256
+        text = base_name(row) if "data.sha256" in without else corpus
+        keyed.append(((text, *[row.values[name] for name in fields]), row))
+    return list(together(keyed).values())
+
+
+def unlike(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
+    """Those of the fields in which rows differ."""
+    return [name for name in names if len({row.values[name] for row in rows}) > 1]
+
+
+def base_name(row: Row) -> str:
+    """The name of the row's corpus, of any size: one_word of one_word(bytes=5000)."""
+    return str(row.corpus.name).partition("(")[0]
 
 
 class Ratio(NamedTuple):

@@ -1,19 +1,16 @@
-"""Which records and rows are shown: paths, the latest run, `--where NAME=VALUE`, and the rows of
-one task together.
-"""
+"""Which records and rows are shown: paths, the latest run, `--where NAME=VALUE`."""
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.units import bytes_text, did_you_mean
+from harness.common.units import did_you_mean
 from harness.records.file import Record, read_records
-from harness.results.fields import FIELD, WORK, Key, cell_of, together
+from harness.results.fields import FIELD, Key, cell_of
 from harness.results.rows import Row, rows
 
 DEFAULT_RESULTS = "results/local"
@@ -28,8 +25,6 @@ CONDITIONS = {
     "status": "status",
 }
 """What `--where` can be about, with the name of its value in a row."""
-TASK = (*(field.name for field in WORK), "host")
-"""Besides its text, what makes a task: times of one task on one machine can be compared."""
 
 
 def add_record_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,48 +99,3 @@ def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
             there = ", ".join(dict.fromkeys(texts))
             raise Refusal(f"no row has {condition}; there are: {there}", UNMEASURED)
     return chosen
-
-
-# Rows by task
-
-
-def tasks_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]]:
-    """The rows of each task on each machine, whichever way ties went; `without` are fields in which
-    rows of one task may differ.
-    """
-    fields = [name for name in TASK if name not in without]
-    keyed = []
-    for row in rows:
-        corpus = row.corpus.name, row.corpus.sha256
-        text = base_name(row) if "data.sha256" in without else corpus
-        keyed.append(((text, *[row.values[name] for name in fields]), row))
-    return list(together(keyed).values())
-
-
-def unlike(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
-    """Those of the fields in which rows differ."""
-    return [name for name in names if len({row.values[name] for row in rows}) > 1]
-
-
-def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
-    """The corpus with its language, and whatever distinguishes this group from the others."""
-    first, base = group[0], base_name(group[0])
-    title = str(first.corpus.name) if sizes else base
-    language = registry.cards("data").get(base, {}).get("language", "generated")
-    if language != "generated":
-        title += f" ({language})"
-    parts = [title]
-    if sizes and first.corpus.bytes is not None:
-        parts.append(bytes_text(first.corpus.bytes))
-
-    for name in unlike([other[0] for other in groups], TASK):
-        field = FIELD[name]
-        if not unlike(group, [name]) and not field.is_default(first.record):
-            host = f"host {first.texts[name]}"
-            parts.append(host if name == "host" else field.phrase(first.record))
-    return ", ".join(filter(None, parts))
-
-
-def base_name(row: Row) -> str:
-    """The name of the row's corpus, of any size: one_word of one_word(bytes=5000)."""
-    return str(row.corpus.name).partition("(")[0]

@@ -17,9 +17,8 @@ from harness.common.values import unknown_text
 from harness.records.file import Record
 from harness.results.fields import FIELD, FIELDS, value_text
 from harness.results.notes import at_most, notes
-from harness.results.ratios import Against, against, clock_note, compared
+from harness.results.ratios import Against, against, clock_note, compared, tasks_of, unlike
 from harness.results.rows import TALLIES, Row, figures_of, is_one_variant, phases_of
-from harness.results.selection import tasks_of, unlike
 from harness.results.writing import (
     NOT_MEASURED,
     caption_of,
@@ -85,11 +84,13 @@ class TableOptions(NamedTuple):
     relative_to: str | None = None
 
 
-def tables(rows: Sequence[Row], options: TableOptions | None = None) -> list[Sheet]:
+PLAIN = TableOptions()
+
+
+def tables(rows: Sequence[Row], options: TableOptions = PLAIN) -> list[Sheet]:
     """A table for each task, with `work` a second one. Raises Refusal if no row has a figure of the
     baseline that was named.
     """
-    options = options or TableOptions()
     base, bases = options.relative_to, _bases(rows)
     if base is not None and base not in bases:
         there = ", ".join(bases) or "none"
@@ -265,7 +266,7 @@ def given_sheet(rows: Sequence[Row]) -> Sheet:
     """A table of the inputs that outside trainers report: a row for each way, whatever the corpora
     were.
     """
-    ways: dict[tuple[str, ...], None] = {}
+    ways = {("trainer", *GIVEN): None}
     for row in rows:
         feeding = row.record.cell.feeding
         if feeding:
@@ -273,8 +274,8 @@ def given_sheet(rows: Sequence[Row]) -> Sheet:
             ways[(row.name, *way)] = None
 
     columns = []
-    for index, heading in enumerate(("trainer", *GIVEN)):
-        columns.append(Column(heading, [way[index] for way in ways], figures=False))
+    for heading, *cells in zip(*ways, strict=True):
+        columns.append(Column(heading, cells, figures=False))
     return Sheet([], columns)
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from harness.common import registry
 from harness.common.sheet import Column
 from harness.common.units import (
     bytes_text,
@@ -25,7 +26,7 @@ from harness.common.units import (
 from harness.proof import BY_DESIGN, UNPROVED, WRONG
 from harness.records.schema import PHASES
 from harness.results.fields import COLUMNS, FIELD, together
-from harness.results.ratios import Ratio
+from harness.results.ratios import TASK, Ratio, base_name, unlike
 from harness.results.rows import Row, Time
 from variants.contract import GREATEST_BYTES
 
@@ -136,21 +137,16 @@ def bytes_tick(size: float) -> str:
 
 
 class Value(NamedTuple):
-    """What a chart shows of each row, as a time whatever it is: the title of its axis, and the text
-    at a tick.
-    """
+    """What a chart shows of each row, as a time whatever it is: its title, and the text at a tick."""
 
     name: str
-    axis: str
     title: str
     tick: Callable[[float], str]
     of: Callable[[Row], Time]
 
 
-TOTAL = Value("total", "time", "Time", time_tick, lambda row: row.time)
-MEMORY = Value(
-    "memory", "peak memory", "Peak memory", bytes_tick, lambda row: Time(row.peak_rss_bytes)
-)
+TOTAL = Value("total", "Time", time_tick, lambda row: row.time)
+MEMORY = Value("memory", "Peak memory", bytes_tick, lambda row: Time(row.peak_rss_bytes))
 VALUES = {value.name: value for value in (TOTAL, MEMORY)}
 
 
@@ -381,3 +377,22 @@ def _merge_counts(rows: Sequence[Row]) -> str:
     numbers = learned or {row.requested_merges for row in rows} - {None}
     merges = numbers.pop() if len(numbers) == 1 else None
     return "" if merges is None else f" ({count_text(merges)} merges)"
+
+
+def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
+    """The corpus with its language, and whatever distinguishes this group from the others."""
+    first, base = group[0], base_name(group[0])
+    title = str(first.corpus.name) if sizes else base
+    language = registry.cards("data").get(base, {}).get("language", "generated")
+    if language != "generated":
+        title += f" ({language})"
+    parts = [title]
+    if sizes and first.corpus.bytes is not None:
+        parts.append(bytes_text(first.corpus.bytes))
+
+    for name in unlike([other[0] for other in groups], TASK):
+        field = FIELD[name]
+        if not unlike(group, [name]) and not field.is_default(first.record):
+            host = f"host {first.texts[name]}"
+            parts.append(host if name == "host" else field.phrase(first.record))
+    return ", ".join(filter(None, parts))

@@ -17,7 +17,7 @@ from rows import rows_beside
 
 import harness
 from harness.records.file import read_records
-from harness.results.page import page
+from harness.report import page
 from harness.results.rows import rows
 from harness.results.tables import tables
 
