@@ -30,7 +30,7 @@ from harness.common.registry import (
     CounterCard,
     VariantCard,
 )
-from harness.common.units import counted_text, did_you_mean
+from harness.common.units import counted_text
 from harness.common.values import (
     at_least,
     check_target,
@@ -200,10 +200,8 @@ def variants_of(config: Config) -> list[VariantCard]:
     selected = [card] if names is None else registry.select(names)
     variants = [with_given(each, params, shown, config.interpreter) for each in selected]
     taken = {name for variant in variants for name in variant.params}
-    if params.keys() - taken:
-        one, *others = variants
-        taker = "any of these variants" if others else f"variant {one.name}"
-        check_parameters(taker, params, sorted(taken))
+    taker = f"variant {variants[0].name}" if len(variants) == 1 else "these variants"
+    check_parameters(taker, params, sorted(taken))
     return variants
 
 
@@ -230,10 +228,8 @@ def with_given(
 
 def check_parameters(taker: str, params: Iterable[str], existing: Sequence[str]) -> None:
     """Refuse parameters that the counter or variant does not take."""
-    if unknown := [name for name in params if name not in existing]:
-        meant = did_you_mean(unknown[0], existing)
-        names = ", ".join(existing) or "none"
-        raise Refusal(f"{unknown[0]!r} is not a parameter of {taker};{meant} parameters: {names}")
+    for name in params:
+        one_of(f"parameter of {taker}", name, existing)
 
 
 def with_params(card: Card, key: str, params: Mapping[str, Any]) -> Card:
@@ -286,7 +282,9 @@ def threads_of(threads: Any) -> int:
 def extension_for(
     config: Config, corpus: Corpus, num_merges: int, variants: Sequence[VariantCard]
 ) -> Extension | None:
-    """What training continues from and may not merge; None for nothing of the kind."""
+    """What training continues from and may not merge; None for nothing of the kind. Raises Refusal
+    if a variant of the registry cannot go on from merges.
+    """
     asked = (config.extend, config.inherited, config.seeds, config.veto, config.protected)
     if asked == (None, "kept", "none", "none", "none"):
         return None
@@ -295,18 +293,13 @@ def extension_for(
 
     settings = ExtensionSettings(*asked)
     extension = extension_of(settings, corpus, num_merges, config.tie_break)
-    if extension is not None:
-        check_able(variants, settings.setting)
+    existing = registry.variants()
+    able = [card.name for card in registry.tagged(existing, EXTENDS)]
+    for variant in variants if extension is not None else ():
+        if variant.name in existing and variant.name not in able:
+            what = f"variant={variant.name} does not support {settings.setting}="
+            raise Refusal(f"{what}; these do: {', '.join(able)}")
     return extension
-
-
-def check_able(variants: Sequence[VariantCard], setting: str) -> None:
-    """Refuse a variant of the registry that cannot go on from merges."""
-    cards = registry.variants()
-    for variant in variants:
-        if variant.name in cards and EXTENDS not in variant.tags:
-            able = ", ".join(name for name, card in cards.items() if EXTENDS in card.tags)
-            raise Refusal(f"variant={variant.name} does not support {setting}=; these do: {able}")
 
 
 def vocab_size_of(config: Config, special_tokens: Sequence[str]) -> int:
