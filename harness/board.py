@@ -23,8 +23,7 @@ from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import count_text, counted_text
 from harness.records.file import Record, files_read
 from harness.report import commands
-from harness.results.canvas import save_figure
-from harness.results.charts import dots
+from harness.results.charts import dots, save_figure
 from harness.results.fields import together
 from harness.results.lines import profile, profile_of
 from harness.results.notes import finding

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,8 @@ from harness.common.errors import MISMATCH, OK, Refusal
 from harness.common.files import check_output
 from harness.common.printing import print_stdout
 from harness.records.file import files_read
-from harness.results.canvas import METADATA, save_figure
-from harness.results.charts import KINDS, OF_VALUES
+from harness.results.charts import METADATA, dots, phases, save_figure
+from harness.results.lines import CORPUS, THREADS, VOCABULARY, over, profile
 from harness.results.rows import Row, is_wrong, rows
 from harness.results.selection import (
     CONDITIONS,
@@ -29,6 +30,17 @@ if TYPE_CHECKING:
 
     from harness.records.file import Record
 
+KINDS: dict[str, tuple[str, Callable[..., Figure]]] = {
+    "phases": ("total times with the shares of their phases, a line for each row", phases),
+    "dots": ("a dot for each trainer on each text", dots),
+    "size": ("lines over the size of the corpus", partial(over, CORPUS)),
+    "vocabulary": ("the same over the size of the vocabulary", partial(over, VOCABULARY)),
+    "threads": ("the same over the number of threads", partial(over, THREADS)),
+    "profile": ("the share of cells within so many times of the best, for each trainer", profile),
+}
+"""What each kind of chart shows, and its function."""
+OF_VALUES = ("dots", "size", "vocabulary", "threads")
+"""The kinds that can show another value than the total."""
 PLAIN = "phases"
 _EPILOG = f"""\
 kinds:

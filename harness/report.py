@@ -23,8 +23,7 @@ from harness.common.printing import html_text, print_stdout
 from harness.common.sheet import STYLE, html_list, html_table
 from harness.common.units import counted_text
 from harness.records.file import files_read
-from harness.results.canvas import svg_of
-from harness.results.charts import phases
+from harness.results.charts import phases, svg_of
 from harness.results.notes import headline
 from harness.results.rows import Row, is_wrong
 from harness.results.selection import DEFAULT_RESULTS, add_record_arguments, chosen_rows

@@ -21,7 +21,7 @@ import numpy as np
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import counted_text, share_text
-from harness.results.canvas import (
+from harness.results.charts import (
     ACCENT,
     FAINT,
     GREY,
@@ -62,7 +62,7 @@ LEAST_HEIGHT = 1.9  # inches of axes
 
 
 class Size(NamedTuple):
-    """Something that grows: its axis, the field that it is, and how to measure more of it.
+    """Something that grows: its axis, and the field that it is.
 
     Rows of one series may differ in the fields `without`; `text` is the text at a tick.
     """
@@ -70,7 +70,6 @@ class Size(NamedTuple):
     name: str
     axis: str
     field: str
-    example: str
     without: tuple[str, ...] = ()
     text: Callable[[float], str] = number_tick
 
@@ -84,7 +83,6 @@ CORPUS = Size(
     "corpus size",
     "corpus",
     "data.bytes",
-    "-m data.bytes=1MB,2MB,4MB",
     # superwords extend merges of the same text, so each size has merges of its own to extend
     ("data.sha256", "extend"),
     bytes_tick,
@@ -93,10 +91,9 @@ VOCABULARY = Size(
     "vocabulary size",
     "vocabulary, tokens",
     "vocab_size",
-    "-m vocab_size=1000,2000,4000",
     ("vocab_size",),
 )
-THREADS = Size("number of threads", "threads", "threads", "-m threads=1,2,4")
+THREADS = Size("number of threads", "threads", "threads")
 
 
 class DrawnLine(NamedTuple):
@@ -129,7 +126,7 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
         sizes = sorted({size.of(row) for row in rows} - {0})
         there = ", ".join(map(size.text, sizes)) or "none"
         why = f"{size.name}: no variant was measured at two, only at {there}"
-        raise Refusal(f"{why}; python -m harness {size.example} measures some", UNMEASURED)
+        raise Refusal(f"{why}; python -m harness -m {size.field}=A,B measures some", UNMEASURED)
 
     found, accent = finding(drawn)
     title = f"{value.title} by {size.name}"

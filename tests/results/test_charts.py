@@ -20,10 +20,9 @@ from rows import abridged, rows_beside
 from workbench import ran
 
 from harness.common.errors import Refusal
-from harness.plot import draw
+from harness.plot import KINDS, draw
 from harness.records.file import read_records
-from harness.results.canvas import ACCENT, GREY, save_figure, svg_of
-from harness.results.charts import KINDS
+from harness.results.charts import ACCENT, GREY, save_figure, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
