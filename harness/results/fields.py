@@ -58,7 +58,7 @@ class Field:
     default: Any = None
     figure: bool = False
     decides_merges: bool = False
-    names_cell: bool = False
+    names_cell: bool = True
 
     def value(self, record: Record) -> Any:
         """The value; None if it is unknown."""
@@ -117,16 +117,16 @@ def _field(name: str, path: str = "", **what: Any) -> Field:
 def _decisive(name: str, **what: Any) -> Field:
     """A field other than the corpus that decides the merges."""
     options = {"title": name, "sentence": f"{what.get('title', name)} {{}}", **what}
-    return _field(name, decides_merges=True, names_cell=True, **options)
+    return _field(name, decides_merges=True, **options)
 
 
 FIELDS: tuple[Field, ...] = (
-    _field("cell", "cell.role", names_cell=True),
-    Field("variant", lambda record: record.cell.variant if record.trains else record.cell.counting, names_cell=True),
-    _field("family"),
-    _field("data", "cell.data.name", title="data", names_cell=True),
-    _field("data.sha256", decides_merges=True, names_cell=True, usual="not recorded"),
-    *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
+    _field("cell", "cell.role"),
+    Field("variant", lambda record: record.cell.variant if record.trains else record.cell.counting),
+    _field("family", names_cell=False),
+    _field("data", "cell.data.name", title="data"),
+    _field("data.sha256", decides_merges=True, usual="not recorded"),
+    *(_field(f"data.{name}", names_cell=False) for name in ("bytes", "documents", "pre_tokens", "words")),
     _decisive("vocab_size", title="vocab size", sentence="vocabulary {}", figure=True),
     _decisive(
         "pattern", default="gpt2",
@@ -148,26 +148,26 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "counting", lambda record: record.cell.counting if record.trains else None,
-        title="counting", sentence="counting {}", names_cell=True,
+        title="counting", sentence="counting {}",
         written=lambda record: record.cell.counting + " (chosen)" * record.cell.counting_chosen,
     ),
     _field(
-        "threads", title="threads", figure=True, names_cell=True,
+        "threads", title="threads", figure=True,
         sentence=lambda record: counted_text(record.cell.threads or 1, "thread"),
     ),
-    _field("params", names_cell=True),
-    _field("interpreter", title="interpreter", names_cell=True),
+    _field("params"),
+    _field("interpreter", title="interpreter"),
     _field(
-        "host", "run.host", title="host", sentence=_machine, usual="not recorded", names_cell=True,
+        "host", "run.host", title="host", sentence=_machine, usual="not recorded",
     ),
-    Field("cpu", lambda record: record.run.environment.get("cpu")),
-    Field("commit", lambda record: record.run.environment.get("commit")),
-    _field("measure", "run.measure"),
+    Field("cpu", lambda record: record.run.environment.get("cpu"), names_cell=False),
+    Field("commit", lambda record: record.run.environment.get("commit"), names_cell=False),
+    _field("measure", "run.measure", names_cell=False),
     Field(
         "gate.side", lambda record: record.cell.gate and record.cell.gate["side"],
-        title="side", sentence="", usual="none", names_cell=True,
+        title="side", sentence="", usual="none",
     ),
-    Field("gate.tier", lambda record: record.cell.gate and record.cell.gate["tier"], names_cell=True),
+    Field("gate.tier", lambda record: record.cell.gate and record.cell.gate["tier"]),
 )  # fmt: skip
 """In the order of columns and captions."""
 

@@ -149,17 +149,12 @@ class Records(list[Record]):
         """The table that the command prints, as text at full width; `list(records)` shows the
         records themselves.
         """
-        if not self.everything:
-            return "no records"
-        return "\n".join(map(sheet_to_text, tables(rows(self.everything))))
+        return "\n".join(map(sheet_to_text, tables(rows(self.everything)))) or "no records"
 
     def _repr_html_(self) -> str:
         """The table that the command prints, for a notebook."""
-        return (
-            sheets_to_html_part(tables(rows(self.everything)), "Records")
-            if self.everything
-            else "<p>no records</p>"
-        )
+        sheets = tables(rows(self.everything))
+        return sheets_to_html_part(sheets, "Records") if sheets else "<p>no records</p>"
 
 
 # For other programs
@@ -171,35 +166,42 @@ NAMED = ("data", "vocab_size", "threads", "interpreter", "host")
 def hyperfine(rows: Sequence[Row]) -> str:
     """The rows whose time may be shown, each as a result; seconds are totals of its runs."""
     timed = [row for row in rows if row.total is not None]
-    names = names_of_benchmarks(timed)
-    results = [_result(row, name) for row, name in zip(timed, names, strict=True)]
+    results = []
+    for row, name in zip(timed, names_of_benchmarks(timed), strict=True):
+        times = [sample.seconds for sample in row.samples]
+        cpu, system = row.cpu_seconds, row.system_seconds
+        result = {
+            "command": name,
+            "mean": statistics.fmean(times),
+            "stddev": statistics.stdev(times) if len(times) > 1 else None,
+            "median": statistics.median(times),
+            "user": None if cpu is None or system is None else cpu - system,
+            "system": system,
+            "min": min(times),
+            "max": max(times),
+            "times": times,
+            "memory_usage_byte": row.peak_rss_bytes,
+            "exit_codes": [0] * len(times),
+        }
+        results.append(result)
     return json.dumps({"results": results}, indent=1) + "\n"
-
-
-def _result(row: Row, name: str) -> dict[str, Any]:
-    times = [sample.seconds for sample in row.samples]
-    cpu, system = row.cpu_seconds, row.system_seconds
-
-    return {
-        "command": name,
-        "mean": statistics.fmean(times),
-        "stddev": statistics.stdev(times) if len(times) > 1 else None,
-        "median": statistics.median(times),
-        "user": None if cpu is None or system is None else cpu - system,
-        "system": system,
-        "min": min(times),
-        "max": max(times),
-        "times": times,
-        "memory_usage_byte": row.peak_rss_bytes,
-        "exit_codes": [0] * len(times),
-    }
 
 
 def names_of_benchmarks(rows: Sequence[Row]) -> list[str]:
     """A name for each row, the same in every export, so that a tracker finds it again: whatever is
     not the default is in it. Machines and bytes are named only if names would be equal.
     """
-    names = list(map(_name, rows))
+    names = []
+    for row in rows:
+        cell = row.record.cell
+        params = " ".join(f"{name}={value}" for name, value in row.params.items())
+        parts = [f"{row.name} {params}".strip(), str(row.corpus.name)]
+        parts += [f"vocabulary {cell.vocab_size}", f"threads {row.threads}"]
+        for field in COLUMNS:
+            if field.name not in NAMED and not field.is_default(row.record):
+                parts.append(field.phrase(row.record))
+        names.append(", ".join(filter(None, parts)))
+
     number = Counter(names)
     for index, row in enumerate(rows):
         if number[names[index]] > 1:
@@ -207,17 +209,6 @@ def names_of_benchmarks(rows: Sequence[Row]) -> list[str]:
                 f", {row.texts['interpreter']}, {row.texts['host']}, {row.corpus.sha256}"
             )
     return names
-
-
-def _name(row: Row) -> str:
-    cell = row.record.cell
-    params = " ".join(f"{name}={value}" for name, value in row.params.items())
-    parts = [f"{row.name} {params}".strip(), str(row.corpus.name)]
-    parts += [f"vocabulary {cell.vocab_size}", f"threads {row.threads}"]
-    for field in COLUMNS:
-        if field.name not in NAMED and not field.is_default(row.record):
-            parts.append(field.phrase(row.record))
-    return ", ".join(filter(None, parts))
 
 
 # LaTeX
