@@ -9,7 +9,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import structs
 
 from harness.common.command import Parser, exit_code_of
 from harness.common.errors import MISMATCH, OK
@@ -21,7 +24,7 @@ from harness.results.frame import frame_of, hyperfine, sheet_to_latex
 from harness.results.lines import profile_of, profile_sheet
 from harness.results.rows import Row, is_wrong, rows
 from harness.results.selection import add_record_arguments, chosen_rows, records_of, rows_where
-from harness.results.tables import TableOptions, compared_sheet, pivot_sheet, tables, with_side
+from harness.results.tables import TableOptions, compared_sheet, pivot_sheet, tables
 
 CSV = "csv"  # the format in which each row has every field and figure, unrounded
 HYPERFINE = "hyperfine"  # JSON for what tracks benchmarks over time
@@ -177,7 +180,9 @@ def two_sets(options: argparse.Namespace) -> list[Row]:
     """The rows of both sets that are compared, each with its side."""
     records = []
     for side, path in zip(("left", "right"), options.paths, strict=True):
-        records += with_side(records_of([path], options.all), side)
+        for record in records_of([path], options.all):
+            cell = structs.replace(record.cell, gate={"side": side, "tier": None})
+            records.append(replace(record, cell=cell))
     return rows_where(rows(records), options.where)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.common.units import count_text, no_pair_text, one_line, seconds_text, share_text
@@ -20,16 +20,15 @@ from harness.results.writing import (
     digits_text,
     failure_text,
     join_names,
-    labelled,
+    labels_of,
     names_of,
     time_text,
     times_text,
 )
 
 MUCH_STEAL, MUCH_IDLE, MUCH_IMPORT_CPU_SECONDS = 0.05, 0.05, 1.0
-Labelled = Sequence[tuple[Row, str]]
-Pairs = Iterator[tuple[str, str]]
-"""Sentences without an end, each with the label of a row that it is about."""
+Pairs = Iterable[tuple[str, str]]
+"""Texts, each with the label of a row that it is about."""
 
 
 def notes(
@@ -43,13 +42,40 @@ def notes(
 
     Rows that are `drawn` although they were stopped are not named as failures.
     """
-    pairs = labelled(rows)
+    labels = dict(zip(rows, labels_of(rows), strict=True))
     runs = dict.fromkeys(row.record.run.run for row in rows if row.record.unfinished)
     found = [f"R{unfinished_note(run)[1:]}." for run in runs]
-    found += [*failures(pairs, drawn), *_sentences(_doubts(pairs)), *_exhausted(rows)]
+
+    failures = []
+    for row in sorted(rows, key=lambda row: row.status != "mismatch"):
+        is_drawn = row in drawn and row.status != "mismatch"
+        if row.reason if row.status == "ok" else not is_drawn:
+            failures.append((failure_text(row), labels[row]))
+    found += [f"{join_names(names)}: {text}." for text, names in together(failures).items()]
+
+    doubts = []
+    for row, label in labels.items():
+        if row.disputed:
+            differ = f"{UNPROVED_MARK} These differ in their merges, so not all are right"
+            doubts.append((differ, f"{label} ({row.digest})"))
+        if row.status == "ok" and not row.proved and not row.by_design:
+            reason = row.identity.reason
+            why = f" ({one_line(reason)})" if reason else ""
+            doubts.append((f"{UNPROVED_MARK} Not proved{why}", label))
+    found += [*_sentences(doubts), *_exhausted(rows)]
     if of_time:
-        found += _sentences([*_too_close(pairs), *_disturbances(pairs)])
-    return [*found, *_sentences(_explanations(pairs, compared))]
+        found += _sentences([*_too_close(labels), *_disturbances(labels)])
+
+    explanations = []
+    for (row, label), comparison in zip(labels.items(), compared, strict=False):
+        kind, reason = row.identity.kind, row.identity.reason
+        if kind in (UP_TO_TIES, BY_DESIGN) and reason:
+            own = f"; on its own words {row.identity.of_own_words}" * row.is_right_on_its_words
+            explanations.append((f"{label}, {kind.replace('_', ' ')}", one_line(reason) + own))
+        if comparison.refused is not None:
+            base, why = comparison.refused
+            explanations.append((f"Not comparable with {base} ({why})", label))
+    return [*found, *_sentences(explanations)]
 
 
 def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
@@ -57,19 +83,7 @@ def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
     return list(notes) if rest < 2 else [*notes[: number - 1], f"{rest} more notes: see {where}."]
 
 
-def failures(pairs: Labelled, drawn: Sequence[Row] = ()) -> list[str]:
-    """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only
-    if wrong, or if some of their blocks failed.
-    """
-    failed = []
-    for row, label in sorted(pairs, key=lambda pair: pair[0].status != "mismatch"):
-        is_drawn = row in drawn and row.status != "mismatch"
-        if row.reason if row.status == "ok" else not is_drawn:
-            failed.append((failure_text(row), label))
-    return [f"{join_names(labels)}: {text}." for text, labels in together(failed).items()]
-
-
-def _sentences(pairs: Iterable[tuple[str, str]]) -> list[str]:
+def _sentences(pairs: Pairs) -> list[str]:
     """A sentence for each text, with the labels of the rows that share it."""
     return [f"{text}: {join_names(labels)}." for text, labels in together(pairs).items()]
 
@@ -90,27 +104,14 @@ def _exhausted(rows: Sequence[Row]) -> list[str]:
     return [f"{no_pair_text(min_count or 1).capitalize()} after {done}."]
 
 
-def _doubts(pairs: Labelled) -> Pairs:
-    """Name rows whose merges contradict each other, or are not proved."""
-    for row, label in pairs:
-        if row.disputed:
-            differ = f"{UNPROVED_MARK} These differ in their merges, so not all are right"
-            yield differ, f"{label} ({row.digest})"
-        if row.status == "ok" and not row.proved and not row.by_design:
-            reason = row.identity.reason
-            yield f"{UNPROVED_MARK} Not proved{f' ({one_line(reason)})' if reason else ''}", label
-
-
-def _disturbances(pairs: Labelled) -> Pairs:
+def _disturbances(labels: Mapping[Row, str]) -> Pairs:
     """Name rows whose times hold something other than their work, or are not of all their runs."""
-    for row, label in pairs:
+    for row, label in labels.items():
         if (row.idle or 0.0) > MUCH_IDLE:
             yield f"Waited {share_text(row.idle or 0.0)} of its time", label
         unknown = {sample.cpu_wait_unknown for sample in row.samples} - {None}
         if unknown and row.threads == 1:
             yield f"Wall time, for {unknown.pop()}", label
-        if row.was_cut_short:
-            yield "Left out (of a block that was cut short)", label
 
         # something was prepared, or a large library loaded
         spent = (row.record.measurement.witness or {}).get("import_cpu_seconds") or 0.0
@@ -124,26 +125,13 @@ def _disturbances(pairs: Labelled) -> Pairs:
             yield "Machine busy, so wall times may be too long", runs
 
 
-def _too_close(pairs: Labelled) -> Pairs:
+def _too_close(labels: Mapping[Row, str]) -> Pairs:
     """Rows of one task on one machine that cannot be ranked before the next slower one."""
-    labels = dict(pairs)
     for task in tasks_of([row for row in labels if row.total and not row.by_design]):
         task.sort(key=lambda row: row.total or 0.0)
         for row, slower in itertools.pairwise(task):
             if not is_slower(slower, row):
                 yield "Too close to rank", f"{labels[row]} and {labels[slower]}"
-
-
-def _explanations(pairs: Labelled, compared: Sequence[Against]) -> Pairs:
-    """Say why merges are right that are not plainly identical, and why a row has no ratio."""
-    for (row, label), comparison in zip(pairs, compared, strict=False):
-        kind, reason = row.identity.kind, row.identity.reason
-        if kind in (UP_TO_TIES, BY_DESIGN) and reason:
-            own = f"; on its own words {row.identity.of_own_words}" * row.is_right_on_its_words
-            yield f"{label}, {kind.replace('_', ' ')}", one_line(reason) + own
-        if comparison.refused is not None:
-            base, why = comparison.refused
-            yield f"Not comparable with {base} ({why})", label
 
 
 # The result
@@ -185,7 +173,8 @@ def _finding_of_task(task: Sequence[Row]) -> tuple[str, object]:
     """The fastest row with its ratio to the next and to the last one, such as "flat: 0.0102 s, 44
     times as fast as heap"; empty without a time.
     """
-    timed = [(row, label) for row, label in labelled(task) if row.total and not row.other_merges]
+    labels = zip(task, labels_of(task), strict=True)
+    timed = [(row, label) for row, label in labels if row.total and not row.other_merges]
     if not timed:
         return "", None
     (first, name), *others = sorted(timed, key=lambda pair: pair[0].order)

@@ -67,8 +67,6 @@ class Row:
     """Whether its merges are the defined ones; a cell that only counts has none to prove."""
     disputed: bool = False
     """Whether other rows of its task learned other merges."""
-    was_cut_short: bool = False
-    """Whether a run is in no figure because its block was cut short."""
     samples: tuple[Sample, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """By phase."""
@@ -174,7 +172,7 @@ class Row:
     @property
     def digest(self) -> str:
         """Enough of the digest of its merges to distinguish two lists."""
-        return _digest_of(self.record)
+        return (self.record.measurement.merges_sha256 or "")[:8]
 
     @property
     def merges(self) -> int | None:
@@ -278,11 +276,6 @@ def _on_one_text(records: Sequence[Record]) -> Iterator[Record]:
         yield replace(record, cell=structs.replace(record.cell, data=text)) if text else record
 
 
-def phases_of(rows: Sequence[Row]) -> list[str]:
-    """The phases in which any row spent time."""
-    return [phase for phase in PHASES if any(row.seconds.get(phase) for row in rows)]
-
-
 def figures_of(rows: Iterable[Row]) -> dict[str, None]:
     """The names of the figures of all rows."""
     return dict.fromkeys(name for row in rows for name in row.figures)
@@ -290,7 +283,7 @@ def figures_of(rows: Iterable[Row]) -> dict[str, None]:
 
 def is_one_variant(rows: Iterable[Row]) -> bool:
     """Return whether the rows are of one variant with the same parameters."""
-    return len({row.configured for row in rows}) < 2
+    return len({row.configured for row in rows}) == 1
 
 
 def is_wrong(rows: Iterable[Row]) -> bool:
@@ -307,16 +300,15 @@ def _row_of(cell: Sequence[Record]) -> Row:
     if not right:
         return _row(cell[0], cell[0].status, cell[0].measurement.reason, len(cell))
 
-    digests = set(map(_digest_of, right))
+    digests = {record.measurement.merges_sha256 or "" for record in right}
     if len(digests) > 1:
-        reason = f"its own runs gave different merges ({', '.join(sorted(digests))})"
+        beginnings = sorted(digest[:8] for digest in digests)
+        reason = f"its own runs gave different merges ({', '.join(beginnings)})"
         return _row(right[0], "mismatch", reason, len(right))
 
     # a block that was cut short has some of its cells and not the others, so it compares none
     whole = [record for record in right if record.block_whole is not False]
-    row = _measured_row(whole or right)
-    was_cut_short = 0 < len(whole) < len(right)
-    return replace(row, reason=_failures_of(cell), was_cut_short=was_cut_short)
+    return replace(_measured_row(whole or right), reason=_failures_of(cell))
 
 
 def _failures_of(cell: Sequence[Record]) -> str:
@@ -350,9 +342,17 @@ def _measured_row(right: Sequence[Record]) -> Row:
         measurements.append(record.measurement)
         if record.measurement.instructions:
             instructions.append(record.measurement.instructions["count"])
-    proofs = set(map(_kind_of, right))
-    seconds = _net_phases(_medians_by_name(measurements, "seconds"), samples)
+    proofs = {(record.identity or UNKNOWN).kind for record in right}
+
+    medians = _medians_by_name(measurements, "seconds")
+    seconds = {phase: medians[phase] for phase in PHASES if phase in medians}
     total = math.fsum(seconds.values())
+    net = [sample.seconds for sample in samples if sample.clock == NET]
+    if net and total:
+        # nobody knows in which phase a run waited for a CPU, so every phase bears its share
+        share = median(net) / total
+        seconds = {phase: share * took for phase, took in seconds.items()}
+        total = math.fsum(seconds.values())
     totals = [total, *(sample.seconds for sample in samples)]
     time = Time(total, low=min(totals), high=max(totals)) if total else UNTIMED
 
@@ -371,21 +371,6 @@ def _measured_row(right: Sequence[Record]) -> Row:
         memory_is_sampled=any(one.memory_is_sampled for one in measurements),
         tallies=_medians_by_name(measurements, "tallies"),
     )
-
-
-def _net_phases(medians: Mapping[str, float], samples: Sequence[Sample]) -> dict[str, float]:
-    """The medians of the phases; those of net times add up to the median of the net totals.
-
-    Nobody knows in which phase a run waited for a CPU, so every phase bears its share.
-    """
-    phases = {phase: medians[phase] for phase in PHASES if phase in medians}
-    total = math.fsum(phases.values())
-    net = [sample.seconds for sample in samples if sample.clock == NET]
-    if net and total:
-        share = median(net) / total
-        for phase in phases:
-            phases[phase] *= share
-    return phases
 
 
 def _with_disputes(found: Sequence[Row]) -> list[Row]:
@@ -410,15 +395,7 @@ def _with_disputes(found: Sequence[Row]) -> list[Row]:
 
 
 def _is_wrong(record: Record) -> bool:
-    return record.status == "mismatch" or _kind_of(record) == WRONG
-
-
-def _digest_of(record: Record) -> str:
-    return (record.measurement.merges_sha256 or "")[:8]
-
-
-def _kind_of(record: Record) -> str | None:
-    return None if record.identity is None else record.identity.kind
+    return record.status == "mismatch" or (record.identity or UNKNOWN).kind == WRONG
 
 
 def _medians_by_name(measurements: Sequence[Any], attribute: str) -> dict[str, Any]:

@@ -5,20 +5,17 @@ trainer was given. Also one figure of every row, laid out by two fields or as tw
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from msgspec import structs
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import count_text, did_you_mean
-from harness.common.values import unknown_text
-from harness.records.file import Record
+from harness.common.values import one_of
+from harness.records.schema import PHASES
 from harness.results.fields import FIELD, FIELDS, value_text
 from harness.results.notes import at_most, notes
 from harness.results.ratios import Against, against, clock_note, compared, tasks_of, unlike
-from harness.results.rows import TALLIES, Row, figures_of, is_one_variant, phases_of
+from harness.results.rows import TALLIES, Row, figures_of, is_one_variant
 from harness.results.writing import (
     NOT_MEASURED,
     caption_of,
@@ -38,7 +35,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_NOTES = 3
-COUNTER, RATIO = "counter", "ratio"
+RATIO = "ratio"
+RATIOS = {RATIO: "total", "instructions ratio": "instructions"}
+"""The columns of ratios, each with its figure."""
 GIVEN = {
     "program": "program",
     "way in": "way_in",
@@ -129,10 +128,10 @@ def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = 
     """
     comparisons = against(task, options.relative_to)
     fields = differing_columns(task)
-    base = options.relative_to if options.relative_to in _bases(task) else None
-    columns = {**_special_columns(task, comparisons, base), **fields}
+    columns = {**_special_columns(task, comparisons, options.relative_to), **fields}
+    first, *_ = columns
 
-    names = options.columns or _default_columns(task, fields, options)
+    names = options.columns or [first, *_default_columns(task, fields, options)]
     figures = figures_of(task)
     chosen = []
     for name in names:
@@ -162,17 +161,17 @@ def notes_below(
 def _default_columns(
     task: Sequence[Row], fields: dict[str, Column], options: TableOptions
 ) -> list[str]:
-    """The columns of a table if none are named; they follow from the settings, not from what was
-    measured.
+    """The columns after the first, if none are named; they follow from the settings, not from what
+    was measured.
     """
-    names = [first_heading(task), *titles_of(task, fields)]
-    if names[0] == COUNTER:
+    names = titles_of(task, fields)
+    if task[0].counting_only:
         if "threads" not in fields:
             names.append("threads")
         names += ["total", RATIO, "MB/s", "words", "memory"]
         return names if {row.status for row in task} == {"ok"} else [*names, "status"]
 
-    phases = phases_of(task)
+    phases = [phase for phase in PHASES if any(row.seconds.get(phase) for row in task)]
     counted = ["instructions"] if _any_has(task, "instructions") else []
     if counted and not phases:
         return [*names, *counted, "instructions ratio", "proof"]
@@ -194,30 +193,21 @@ def _any_has(task: Sequence[Row], figure: str) -> bool:
 
 
 def _special_columns(
-    task: Sequence[Row], comparisons: Sequence[Against], base: str | None
+    task: Sequence[Row], comparisons: Sequence[Against], relative_to: str | None
 ) -> dict[str, Column]:
-    """The names of the rows, the columns with texts of their own, and the ratios."""
-    first = first_heading(task)
+    """The names of the rows, the columns with texts of their own, and the ratios to the baseline,
+    with the interval if there are enough blocks.
+    """
+    first = "counter" if task[0].counting_only else "variant"
     special = {first: Column(first, names_of(task), figures=False)}
     for heading, (figures, text) in OWN.items():
         special[heading] = Column(heading, list(map(text, task)), figures)
-    special[RATIO] = _ratio_column(comparisons, base)
-    if _any_has(task, "instructions"):
-        special["instructions ratio"] = _ratio_column(comparisons, base, "instructions")
+
+    is_named = relative_to in _bases(task)
+    for heading, figure in RATIOS.items():
+        texts = [ratio_cell(each, figure, "" if is_named else "× ") for each in comparisons]
+        special[heading] = Column(f"{figure} / {relative_to}" if is_named else RATIO, texts)
     return special
-
-
-def first_heading(task: Sequence[Row]) -> str:
-    """Return the heading of the first column: variant or counter."""
-    return COUNTER if task[0].counting_only else "variant"
-
-
-def _ratio_column(
-    comparisons: Sequence[Against], base: str | None, figure: str = "total"
-) -> Column:
-    """The ratios to the baseline's figure, with the interval if there are enough blocks."""
-    texts = [ratio_cell(comparison, figure, "" if base else "× ") for comparison in comparisons]
-    return Column(f"{figure} / {base}" if base else RATIO, texts)
 
 
 def ratio_cell(comparison: Against, figure: str, sign: str = "") -> str:
@@ -292,8 +282,7 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, *, whole:
     fields = fields_of(rows)
     down, across = named
     for name in named:
-        if name not in fields:
-            raise Refusal(unknown_text("field", name, map(str, fields)))
+        one_of("field", name, list(map(str, fields)))
     if down == across:
         raise Refusal(f"--pivot names {down} twice; a pivot takes two fields")
 
@@ -309,12 +298,6 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, *, whole:
     caption = [f"{value} by {', '.join(chosen)} and {across}", *caption_of(rows)]
     columns, _ = _laid_out(rows, chosen, across, value)
     return Sheet(caption, columns, notes=notes_below(rows, whole=whole))
-
-
-def with_side(records: Sequence[Record], side: str) -> list[Record]:
-    """The records of one of two sets."""
-    gate: Any = {"side": side, "tier": None}
-    return [replace(record, cell=structs.replace(record.cell, gate=gate)) for record in records]
 
 
 def compared_sheet(rows: Sequence[Row], names: Sequence[str], value: str, *, whole: bool) -> Sheet:
@@ -353,9 +336,7 @@ def _laid_out(
     """The columns of a pivot, and the row of each line by the value of the field across. Raises
     Refusal for an unknown figure.
     """
-    figures = figures_of(rows)
-    if value not in figures:
-        raise Refusal(unknown_text("value", value, figures))
+    one_of("value", value, list(figures_of(rows)))
     fields: Any = fields_of(rows)
     fields["row"] = rows
     table = fields.pivot_table("row", [*down], across, "last", observed=True)

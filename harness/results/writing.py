@@ -282,10 +282,6 @@ def labels_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[str]:
     return labels
 
 
-def labelled(rows: Sequence[Row]) -> list[tuple[Row, str]]:
-    return list(zip(rows, labels_of(rows), strict=True))
-
-
 def titles_of(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[str]:
     """The titles of the columns that are worth showing."""
     names = names_of(rows)
