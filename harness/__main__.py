@@ -73,7 +73,6 @@ def command(arguments: Sequence[str]) -> int:
 
     if "--cfg" in arguments:
         import msgspec
-        import yaml
 
         from harness.runs.overrides import compose, dated
 
@@ -81,7 +80,7 @@ def command(arguments: Sequence[str]) -> int:
         for config in compose(dated(overrides)):
             values = msgspec.to_builtins(config)
             del values["keys"]
-            print(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))  # noqa: T201
+            print(msgspec.yaml.encode(values).decode())  # noqa: T201
         return OK
     code = run_command(arguments, show)
     if not arguments and code == OK:

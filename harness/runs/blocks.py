@@ -45,7 +45,7 @@ from harness.runs.cells import (
 )
 from harness.runs.jobs import Counted, Trained
 from harness.runs.overrides import Settings
-from harness.runs.resume import TIMEOUT, pending
+from harness.runs.resume import TIMEOUT, file_changed, pending
 from harness.runs.session import Session, folder_name, now
 from harness.worker import exchange
 from harness.worker.calling import OWN
@@ -60,7 +60,8 @@ def measure_task(task: Task, session: Session) -> None:
     """
     session.display = Display()
     while todo := pending(task.cells, session.settings.measure, session.log.records(task.number)):
-        session.imported.check()
+        for path in session.imported.changed():
+            raise file_changed(path)
         session.display.expect(sum(len(counters_of(cells)) + len(cells) for _, cells in todo))
         measure_block(task, *todo[0], session)
 
@@ -148,7 +149,9 @@ def run_trainer(trained: Trained, session: Session) -> None:
     params = cell.variant.params
     answer.source_sha256 = session.imported.add(answer.imported, params, cell.side)
     trained.answer = answer
-    merges = jobs.read_merges(output, answer)
+    # without an answer that names them, merges may be half written
+    is_whole = answer.merges_done is not None
+    merges = exchange.unpacked((output / "merges").read_bytes()) if is_whole else None
     shutil.rmtree(output)
 
     wrong = read_otherwise(file, answer) if answer.from_file else None
@@ -193,7 +196,8 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
             return Counted(Answer("error", "its cached words were damaged; run the same again"))
     started = now()
     counted = run_counter(cell.label, cell, session)
-    session.add(jobs.count_lines(cell, counted, block, started), task)
+    measurement = jobs.measurement_of([counted.answer], block, started, cell.reading)
+    session.add(jobs.Lines(jobs.counted_cell(cell, counted), measurement), task)
     return counted
 
 
@@ -365,21 +369,18 @@ def profile_trainers(task: Task, session: Session) -> bool:
     """
     if session.settings.profile == "none":
         return True
-    records = session.log.records(task.number)
+    records, have_profiles = session.log.records(task.number), True
     succeeded = {record.cell.run_key for record in records if record.status == "ok"}
-    failures = []
     for cell in task.cells:
-        if cell.key not in succeeded:
-            continue
-        name = folder_name(f"profile-{cell.variant.name}-{cell.key[:8]}")
-        path = Path(session.settings.results, name)
-        reason = profile(cell, session, path)
-        if reason is None:
-            session.notes.append(f"profile of {cell.label}: {path}.txt, {path}.prof")
-        else:
-            failures.append(f"no profile of {cell.label}: {reason}")
-    session.notes += failures
-    return not failures
+        if cell.key in succeeded:
+            name = folder_name(f"profile-{cell.variant.name}-{cell.key[:8]}")
+            path = Path(session.settings.results, name)
+            reason = profile(cell, session, path)
+            note = f"profile of {cell.label}: "
+            note = f"{note}{path}.txt, {path}.prof" if reason is None else f"no {note}{reason}"
+            session.notes.append(note)
+            have_profiles = have_profiles and reason is None
+    return have_profiles
 
 
 def profile(cell: TrainCell, session: Session, path: Path) -> str | None:

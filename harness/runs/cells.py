@@ -205,31 +205,25 @@ def with_distinct_names(cells: Sequence[TrainCell]) -> list[TrainCell]:
 
 
 def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:
-    """The cells, of those that differ in threads alone only the first, if nothing that they measure
-    takes any.
+    """The cells, of those that differ in threads alone only the first, if neither the trainer can
+    use several, nor a counter that was chosen or belongs to it; or if that cannot be found out.
     """
     firsts: dict[str, TrainCell] = {}
     kept = []
     for cell in cells:
         with_one = replace(cell, count=replace(cell.count, threads=1))
         first = firsts.setdefault(with_one.key, cell)
-        if first.count.threads == cell.count.threads or uses_threads(cell):
+        targets = [(cell.variant.target, cell.interpreter)]
+        if not cell.reading.file.table and (cell.counting_chosen or cell.variant.counting):
+            targets.append((cell.count.counter.target, None))
+        is_first = first.count.threads == cell.count.threads
+        if is_first or any(takes("threads", *target) for target in targets):
             kept.append(cell)
         else:
             print_stderr(
                 f"{cell.variant.name} takes no threads: not measured again with threads={cell.count.threads}"
             )
     return kept
-
-
-def uses_threads(cell: TrainCell) -> bool:
-    """Whether the trainer can use several threads, or a counter that was chosen or belongs to it;
-    or that cannot be found out.
-    """
-    targets = [(cell.variant.target, cell.interpreter)]
-    if not cell.reading.file.table and (cell.counting_chosen or cell.variant.counting):
-        targets.append((cell.count.counter.target, None))
-    return any(takes("threads", *target) for target in targets)
 
 
 class Block(NamedTuple):

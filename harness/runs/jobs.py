@@ -73,15 +73,6 @@ def words_verdict(cell: TrainCell, right: WordCounts, output: Path, is_tie: bool
     return words_fault(words, right) or f"its words are right, as its {COUNT_WORDS} counts them"
 
 
-def read_merges(output: Path, answer: Answer) -> Sequence[Merge] | None:
-    """The merges that a process left; None without an answer that names them, for they may be half
-    written.
-    """
-    if answer.merges_done is None:
-        return None
-    return exchange.unpacked((output / "merges").read_bytes())
-
-
 class Counted(NamedTuple):
     """A counter's answer, and the manifest of its words if it counted any."""
 
@@ -177,12 +168,6 @@ def trained_cell(trained: Trained) -> Cell:
         gate=dict(cell.gate) or None,
         **({} if cell.extension is None else cell.extension.record()),
     )
-
-
-def count_lines(cell: CountCell, counted: Counted, block: Block, started: str) -> Lines:
-    """What is recorded of a word counter in one block."""
-    measurement = measurement_of([counted.answer], block, started, cell.reading)
-    return Lines(counted_cell(cell, counted), measurement)
 
 
 def counted_cell(cell: CountCell, counted: Counted) -> Cell:

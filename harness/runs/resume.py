@@ -153,7 +153,9 @@ def blocks_wanted(
 
     number = dict.fromkeys(samples, 0)
     for cell in cells:
-        reference, needed = reference_of(cell, cells), how.repeat
+        # a cell is compared with the first of its task that has as many threads
+        reference = next(other for other in cells if other.count.threads == cell.count.threads)
+        needed = how.repeat
         compared = compare(samples[cell.key], samples[reference.key])
         if compared is not None and compared.blocks:
             ratios = list(map(math.log, compared.ratios))
@@ -178,11 +180,6 @@ def blocks_needed(log_ratios: Sequence[float], within: float, fewest: int, most:
         return fewest
     needed = len(first) * ((high - low) / 2 / math.log1p(within)) ** 2
     return max(fewest, min(math.ceil(needed), most))
-
-
-def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
-    """The cell that a cell is compared with: the first of its task that has as many threads."""
-    return next(other for other in cells if other.count.threads == cell.count.threads)
 
 
 # The code that was measured: the files that the processes of a run say they have imported. Their
@@ -220,11 +217,6 @@ class ImportedFiles:
     def changed(self) -> list[str]:
         """Return those that have changed."""
         return [path for path, state in self.states.items() if import_state(path) != state]
-
-    def check(self) -> None:
-        """Raise WrongCode if one of them has changed."""
-        for path in self.changed():
-            raise file_changed(path)
 
     def add(
         self, imported: Mapping[str, State], params: Mapping[str, Any], side: Side | None = None

@@ -75,7 +75,7 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
         session.log.finish()
         session.imported.forget()
     if not counted:
-        reasons = {str(record.measurement.reason) for record in trained_records(records)}
+        reasons = {str(record.measurement.reason) for record in records if record.trains}
         raise Refusal("; ".join(sorted(reasons)), exit_code(records))
     code = exit_code(records)
     return code if profiled or code != OK else UNMEASURED
@@ -90,7 +90,7 @@ def exit_code(records: Sequence[Record]) -> int:
     if any(record.status == "mismatch" for record in records):
         return MISMATCH
 
-    trained, unproved = trained_records(records), False
+    trained, unproved = [record for record in records if record.trains], False
     statuses = {record.status for record in trained}
     lists = defaultdict[Any, set[str | None]](set)
     for record in trained:
@@ -106,17 +106,11 @@ def exit_code(records: Sequence[Record]) -> int:
     return OK
 
 
-def trained_records(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record.trains]
-
-
 def notes_below_table(records: Sequence[Record]) -> list[str]:
     """Return what is not in the table and changes how to read it."""
     lines: dict[str, None] = {}
-    wide = set()
-    for record in records:
-        if not record.trains and record.cell.takes_threads:
-            wide.add(record.cell.counting)
+    counters = [record.cell for record in records if not record.trains]
+    wide = {cell.counting for cell in counters if cell.takes_threads}
 
     for record in records:
         cell = record.cell

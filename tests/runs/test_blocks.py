@@ -5,6 +5,7 @@ is recorded.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,6 @@ from harness.results.rows import Time, rows
 from harness.runs import blocks, run
 from harness.runs.cells import Plan, TrainCell, make_tasks
 from harness.runs.jobs import train_job
-from harness.runs.run import trained_records
 from harness.worker import exchange
 from variants.contract import WordCounts
 from variants.counting.pretokenize import serial
@@ -51,6 +51,10 @@ BY_FILE = unruly("trains_from_a_file")
 
 def records_of(folder: Path, *cells: TrainCell, **settings: Any) -> list[Record]:
     return run_of(folder, cells, **settings).records()
+
+
+def trained_records(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.trains]
 
 
 # Blocks and tasks.
