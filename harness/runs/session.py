@@ -7,8 +7,7 @@ import datetime
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ def places(cells: Sequence[TrainCell], name: str | None, suffix: str = "") -> di
     if len(cells) == 1:
         return {cells[0].key: Path(name)}
 
-    found: dict[str, Path] = {}
+    found = {}
     for number in (1, 3, 4):
         for cell in cells:
             facts = (cell.variant.name, cell.reading.file.name, str(cell.vocab_size), cell.key[:8])
@@ -116,34 +115,28 @@ UNTIMED: dict[str, Any] = {
 """What records hold where no times are measured."""
 
 
-@dataclass
 class Session:
     """One start of a run: the log that it continues, a folder for its processes, and what is found
     out once.
     """
 
-    settings: Settings
-    log: RunLog
-    folder: Path
-    tokenizers: Mapping[str, Path] = field(default_factory=dict)
-    certificates: Mapping[str, Path] = field(default_factory=dict)
-    """Where those of each cell go, by the cell's key."""
-    notes: list[str] = field(default_factory=list)
-    display: Display = field(default_factory=Display)
-    numbers: Iterator[int] = field(default_factory=itertools.count)
-    """Of the processes; threads may share it."""
-    right_words: dict[str, Manifest] = field(default_factory=dict)
-    manifests: dict[str, Manifest] = field(default_factory=dict)
-    """By the key of a reading, the manifest of its words, kept here where no trainer can reach it."""
-    judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.timed = self.settings.measure.kind == "time"
+    def __init__(self, settings: Settings, log: RunLog, folder: Path) -> None:
+        self.settings, self.log, self.folder = settings, log, folder
+        self.timed = settings.measure.kind == "time"
         # a resumed run has written some of its outputs
-        self.overwrite = self.settings.overwrite or self.log.attempt > 1
-        run = self.log.run
-        can_resume = self.log.store is not None and run.question is None
-        self.imported = ImportedFiles(cache.key_of(run.run, run.plan) if can_resume else None)
+        self.overwrite = settings.overwrite or log.attempt > 1
+        can_resume = log.store is not None and log.run.question is None
+        key = cache.key_of(log.run.run, log.run.plan) if can_resume else None
+        self.imported = ImportedFiles(key)
+
+        self.notes = list[str]()
+        self.display = Display()
+        self.numbers = itertools.count()  # of the processes; threads may share it
+        self.tokenizers, self.certificates = dict[str, Path](), dict[str, Path]()
+        """Where those of each cell go, by the cell's key."""
+        self.right_words, self.manifests = dict[str, Manifest](), dict[str, Manifest]()
+        """By the key of a reading, the manifest of its words, kept here where no trainer can reach it."""
+        self.judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = {}
 
     @functools.cached_property
     def run(self) -> Run:
