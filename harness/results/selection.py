@@ -68,15 +68,15 @@ def latest(records: Sequence[Record]) -> list[Record]:
     """The records of each cell's latest run; of times, proofs and instructions the latest of
     each.
     """
-    cells = []
-    for record in records:
+
+    def key(record: Record) -> tuple[Key, str | None]:
         measure = record.run.measure
-        kind = measure if measure in ("proof", "instructions") else None
-        cells.append(((cell_of(record), kind), record))
-    newest: dict[tuple[Key, str | None], str] = {}
-    for cell, record in sorted(cells, key=lambda pair: pair[1].measurement.started):
-        newest[cell] = record.run.run
-    return [record for cell, record in cells if newest[cell] == record.run.run]
+        return cell_of(record), measure if measure in ("proof", "instructions") else None
+
+    newest = {}
+    for record in sorted(records, key=lambda record: record.measurement.started):
+        newest[key(record)] = record.run.run
+    return [record for record in records if newest[key(record)] == record.run.run]
 
 
 def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:

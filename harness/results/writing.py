@@ -266,19 +266,16 @@ def labels_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[str]:
     for name in without:
         columns.pop(FIELD[name].title, None)
 
-    for indices in together([(name, index) for index, name in enumerate(labels)]).values():
-        names = [labels[index] for index in indices]
-        for column in columns.values():
-            finer = []
-            for name, index in zip(names, indices, strict=True):
-                cell = column.cells[index]
-                finer.append(name if cell == NOT_MEASURED else f"{name}, {column.heading} {cell}")
+    indices_of_name = together((name, index) for index, name in enumerate(labels))
+    for column in columns.values():
+        finer = []
+        for label, cell in zip(labels, column.cells, strict=True):
+            finer.append(label if cell == NOT_MEASURED else f"{label}, {column.heading} {cell}")
+        for indices in indices_of_name.values():
             # a field that distinguishes no more than those before it is left out
-            if len({*finer}) > len({*names}):
-                names = finer
-
-        for index, name in zip(indices, names, strict=True):
-            labels[index] = name
+            if len({finer[index] for index in indices}) > len({labels[index] for index in indices}):
+                for index in indices:
+                    labels[index] = finer[index]
     return labels
 
 
@@ -337,7 +334,7 @@ def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
         size = bytes_text(corpus.bytes or 0)
         sizes.setdefault(corpus.name, {})[corpus.sha256] = size
 
-    names: list[str | None] = []
+    names = []
     for row in rows:
         name, digest = row.corpus.name, row.corpus.sha256
         namesakes = sizes[name]
