@@ -8,7 +8,7 @@ python -m harness.board results/board                     README.md there, a cha
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -86,7 +86,7 @@ def sections(board: Sequence[Row]) -> list[Section]:
     return found
 
 
-def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, Callable[[], Figure]]]:
+def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, partial[Figure]]]:
     """The page in Markdown, and what draws each of its charts by the name of its file. Raises
     Refusal if nothing can be compared.
     """
@@ -106,7 +106,7 @@ def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, Cal
     measured = [row for section in board for row in section.rows]
     headline, _ = finding([row for section in board for row in section.firsts])
     parts = ["# The board", markdown_text(headline and f"{headline}."), MISLEADS]
-    charts: dict[str, Callable[[], Figure]] = {}
+    charts = {}
     with suppress(Refusal):  # one trainer alone has neither
         profile_of(measured)
         charts[PROFILE] = partial(profile, measured)

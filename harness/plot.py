@@ -12,7 +12,7 @@ from harness.common.command import Parser, exit_code_of
 from harness.common.errors import MISMATCH, OK, Refusal
 from harness.common.files import check_output
 from harness.common.printing import print_stdout
-from harness.records.file import files_read
+from harness.records.file import Record, files_read
 from harness.results.charts import METADATA, dots, phases, save_figure
 from harness.results.lines import CORPUS, THREADS, VOCABULARY, over, profile
 from harness.results.rows import Row, is_wrong, rows
@@ -27,8 +27,6 @@ from harness.results.writing import VALUES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from harness.records.file import Record
 
 KINDS: dict[str, tuple[str, Callable[..., Figure]]] = {
     "phases": ("total times with the shares of their phases, a line for each row", phases),

@@ -38,7 +38,7 @@ def page(rows: Sequence[Row]) -> str:
     """The page about rows: the same rows give the same page."""
     tasks = by_task(rows)
     if len(tasks) == 1:
-        title, parts = headline(rows), list[str]()
+        title, parts = headline(rows), []
     else:
         title = f"{len(tasks)} tasks, {len(rows)} rows"
         parts = html_list([f"{panel_title(task, tasks)}: {headline(task)}" for task in tasks])

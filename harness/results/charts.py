@@ -281,7 +281,7 @@ def phases(rows: Sequence[Row], title: str = "") -> Figure:
     """
     tasks = [list(rows)] if is_one_variant(rows) else tasks_of(rows)
     text, accent = finding(rows)
-    caption, below = list[str](), list[str]()
+    caption, below = [], []
     if not title:
         title = text or "Where the time goes"
         caption = caption_of(rows, panels=len(tasks))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-KINDS = ("string", "Int64", "float64", "bool")
+KINDS: Any = ("string", "Int64", "float64", "bool")
 """The types of columns, in their order; counts are Int64, so that one missing value does not make
 them floats.
 """
@@ -136,7 +136,7 @@ class Records(list[Record]):
         `block` and `repeat` say which of how many runs it is. docs/reference/records.md says what
         each column holds.
         """
-        lines = list[Row]()
+        lines = []
         for record in self:
             lines += rows([record])
 

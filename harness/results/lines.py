@@ -115,7 +115,7 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     """A panel for each task, with a line for each variant that was measured at two sizes or more."""
     from matplotlib.ticker import LogLocator
 
-    groups, panels, drawn = list[list[Row]](), list[list[DrawnLine]](), list[Row]()
+    groups, panels, drawn = [], [], list[Row]()
     for group in tasks_of(rows, size.without):
         lines = _lines_of(group, size, value)
         if lines:
@@ -175,7 +175,7 @@ def draw_lines(
     """Draw the lines on axes with limits, as steps or with a mark at each point, and name them. A
     line is accented or grey, or has a colour of its own if it crosses others that are grey.
     """
-    free, colours = list(CROSSING), list[str]()
+    free, colours = list(CROSSING), []
     for line in lines:
         colour = ACCENT if line.trainer == accent else GREY
         crossed = {other.trainer for other in lines if _cross(line, other)}
@@ -263,7 +263,7 @@ def profile_of(rows: Sequence[Row]) -> Profile:
     names = dict(zip(ran, names_of(ran), strict=True))
 
     cells = together([((row.question, row.threads, row.record.run.host), row) for row in ran])
-    compared = list[list[Row]]()
+    compared = []
     for cell in cells.values():
         if len({names[row] for row in cell}) > 1:
             compared.append(cell)
@@ -296,7 +296,7 @@ def _curves(cells: Sequence[Sequence[Row]], names: Mapping[Row, str]) -> list[Cu
 
         # of a trainer its fastest row
         solved = sorted((row for row in cell if row.is_ranked), key=attrgetter("total"))
-        fastest: dict[str, Row] = {}
+        fastest = dict[str, Row]()
         for row in solved:
             ratio = ratio_of(row, solved[0])
             if ratio and fastest.setdefault(names[row], row) is row:

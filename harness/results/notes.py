@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from harness.common.units import count_text, no_pair_text, one_line, seconds_text, share_text
 from harness.proof import BY_DESIGN, UP_TO_TIES
@@ -92,7 +91,7 @@ def _exhausted(rows: Sequence[Row]) -> list[str]:
     """Say that a text has fewer merges than requested; if rows made different numbers, a column has
     them.
     """
-    ends = set[Any]()
+    ends = set()
     for row in rows:
         if row.status == "ok":
             ends.add((row.merges, row.requested_merges, row.record.cell.min_count))

@@ -154,7 +154,7 @@ def against(rows: Sequence[Row], variant: str | None = None) -> list[Against]:
     """Each row with the first row of its task that has a time, or with that of `variant` if the
     task has one.
     """
-    baselines: dict[tuple[object, ...], Row] = {}
+    baselines = dict[object, Row]()
     for row in sorted(rows, key=lambda row: row.name != variant):
         if row.has_cost:
             baselines.setdefault(row.question, row)

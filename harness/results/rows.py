@@ -316,7 +316,7 @@ def _failures_of(cell: Sequence[Record]) -> str:
     failed = [record.measurement for record in cell if record.status != "ok"]
     if not failed:
         return ""
-    blocks, reasons = set[int](), dict[str, None]()
+    blocks, reasons = set(), dict[str, None]()
     for measurement in failed:
         blocks.add(1 + measurement.block)
         reasons[f"{measurement.status}: {measurement.reason}"] = None
@@ -337,7 +337,7 @@ def _row(record: Record, status: str, reason: str | None, runs: int) -> Row:
 def _measured_row(right: Sequence[Record]) -> Row:
     """The row of records whose merges are right, with their medians."""
     samples = [record.sample for record in right if record.sample is not None]
-    measurements, instructions = list[Measurement](), list[int]()
+    measurements, instructions = [], []
     for record in right:
         measurements.append(record.measurement)
         if record.measurement.instructions:
@@ -383,7 +383,7 @@ def _with_disputes(found: Sequence[Row]) -> list[Row]:
         if has_defined_merges and row.record.cell.tie_break != OWN:
             keyed.append((tuple(row.values[known.name] for known in DECISIVE), row))
 
-    disputed: set[Row] = set()
+    disputed = set()
     for task in together(keyed).values():
         digests = {row.digest for row in task}
         proved = {row.digest for row in task if row.proved}

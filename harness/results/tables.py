@@ -95,7 +95,7 @@ def tables(rows: Sequence[Row], options: TableOptions = PLAIN) -> list[Sheet]:
         there = ", ".join(bases) or "none"
         raise Refusal(f"no time of {base!r} to compare with; there are: {there}")
 
-    sheets: list[Sheet] = []
+    sheets = []
     for task in by_task(rows):
         sheets.append(table_of(task, options, rows))
         if options.work:
@@ -104,7 +104,7 @@ def tables(rows: Sequence[Row], options: TableOptions = PLAIN) -> list[Sheet]:
         sheets.append(given_sheet(rows))
 
     # a line of a caption that a table above shows is not repeated
-    above: set[str] = set()
+    above = set[str]()
     for index, sheet in enumerate(sheets):
         caption = [line for line in sheet.caption if line not in above]
         sheets[index] = sheet._replace(caption=caption)

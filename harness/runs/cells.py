@@ -205,8 +205,8 @@ def with_distinct_names(cells: Sequence[TrainCell]) -> list[TrainCell]:
 
 
 def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:
-    """The cells, of those that differ in threads alone only the first, if neither the trainer can
-    use several, nor a counter that was chosen or belongs to it; or if that cannot be found out.
+    """The cells, of those that differ in threads alone only the first, unless the trainer can use
+    several, or a counter that was chosen or belongs to it, or that cannot be found out.
     """
     firsts: dict[str, TrainCell] = {}
     kept = []

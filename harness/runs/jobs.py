@@ -221,7 +221,7 @@ def measurement_of(
         if each.cpu_wait_unknown is not None:
             figures.update(cpu_wait_unknown=each.cpu_wait_unknown, cpu_wait_seconds=None)
 
-    seconds: dict[str, float] = {}
+    seconds = dict[str, float]()
     for phases, each in ((COUNTING_PHASES, answers[-1]), (TRAINING_PHASES, answer)):
         seconds |= {name: took for name, took in each.seconds.items() if name in phases}
     if answer.total is not None:

@@ -347,7 +347,7 @@ def enumerated(overrides: list[str], sweep: bool) -> list[list[str]]:
     if not sweep:
         return [overrides]
 
-    choices: dict[str, list[str]] = {}
+    choices = {}
     for override in parsed:
         key = override.get_key_element()
         if override.is_sweep_override():

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -77,8 +76,8 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str]) -> Plan:
     if len(settings) > 1:
         raise Refusal(f"{WHOLE_COMMAND} hold for the whole command; give each one value")
 
-    cells: list[TrainCell] = []
-    inputs: list[Path] = []
+    cells = []
+    inputs = []
     for config in configs:
         cells += cells_of(config)
         inputs += corpora.inputs_of(config.data)

@@ -212,7 +212,7 @@ class ImportedFiles:
         self.key = key
         entry = None if key is None else cache.find("imported", key)
         self.states: dict[str, State] = {} if entry is None else entry.facts
-        self.digests: dict[str, str] = {}
+        self.digests = dict[str, str]()
 
     def changed(self) -> list[str]:
         """Return those that have changed."""
@@ -257,7 +257,7 @@ def programs_in(params: Mapping[str, Any]) -> list[str]:
     """Return the files that parameters name, as a command does: by a path, or by a name with a
     suffix.
     """
-    named: list[str] = []
+    named = []
     for value in params.values():
         try:
             named += shlex.split(value) if isinstance(value, str) else []

@@ -108,7 +108,7 @@ def exit_code(records: Sequence[Record]) -> int:
 
 def notes_below_table(records: Sequence[Record]) -> list[str]:
     """Return what is not in the table and changes how to read it."""
-    lines: dict[str, None] = {}
+    lines = dict[str, None]()
     counters = [record.cell for record in records if not record.trains]
     wide = {cell.counting for cell in counters if cell.takes_threads}
 
@@ -150,7 +150,7 @@ def run_stages(
     if beside is not None:
         check_free(beside, overwrite=config.overwrite)
     records: list[Record] = []
-    notes: list[str] = []
+    notes = list[str]()
 
     def hold(measured: Sequence[Record], lines: Sequence[str]) -> None:
         records.extend(measured)
