@@ -21,7 +21,7 @@ from harness.common.comparison import NET, Sample, spread
 from harness.common.units import counted_text
 from harness.proof import BY_DESIGN, IDENTICAL, PROVED, UNPROVED, WRONG, Identity
 from harness.records.file import Record
-from harness.records.schema import BY_ITSELF, PHASES, Data, Measurement
+from harness.records.schema import BY_ITSELF, PHASES, Data
 from harness.results.fields import COLUMNS, DECISIVE, WORK, cell_of, together, values_of
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES
