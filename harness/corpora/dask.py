@@ -14,10 +14,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import regex
 
@@ -29,7 +29,7 @@ from harness.common.progress import bar
 from harness.common.units import bytes_text, count_text, counted_text, one_line
 from harness.corpora import local
 from harness.corpora.files import CHANGED, CorpusFile
-from harness.corpora.formats import Form
+from harness.corpora.formats import Form, documents_in
 from harness.corpora.local import Documents
 from harness.corpora.rows import RowReading
 from harness.measure.machine import usable_cores
@@ -39,7 +39,7 @@ from variants.counting import parts as counting
 
 GROUP = "distributed"
 RUN = "run"  # the file of a part's words in its entry of the cache
-FORMAT = 9  # of a run in the cache; one of another format is not read
+FORMAT = 10  # of a run in the cache; one of another format is not read
 PART_BYTES = 64_000_000
 SECONDS_TO_CONNECT = 20
 STATES = (
@@ -69,17 +69,20 @@ def counted_table(
     local file.
     """
     text = text_of(card, corpus, file)
-    parts = divide(text, corpus)
+    parts = divide(text)
     size = sum(part.size for part in parts)
     label = f"{text.name}: {bytes_text(size)} in {counted_text(len(parts), 'part')}"
-    key = cache.key_of(exchange.FORMAT, sorted(part.key for part in parts))
+    remarks = [form.remark for form in text.forms]
+    how = repr((text.members, remarks, text.separator, text.reading, corpus))
+    key = cache.key_of(FORMAT, exchange.FORMAT, regex.__version__, PART_BYTES, how)
     if plan and cache.find("counts", key) is None:
         raise Refusal(
             f"the words of {label} are not counted yet, and a plan counts nothing; omit plan=true"
         )
 
     def make(folder: Path) -> dict[str, Any]:
-        facts = merge_parts(count(label, parts, scheduler, memory, f"parts/{key}"), folder)
+        job = partial(count_part, replace(text, members=(), forms=()), corpus, memory)
+        facts = merge_parts(count(label, parts, scheduler, job, f"parts/{key}"), folder)
         cache.remove("parts", key)
         return facts
 
@@ -111,22 +114,22 @@ def text_of(card: DataCard, corpus: Corpus, file: CorpusFile | None) -> Document
 
 
 def count(
-    label: str, parts: Sequence[Chunk], scheduler: str | None, memory: int | None, runs: str
+    label: str, parts: Sequence[Chunk], scheduler: str | None, job: Job, runs: str
 ) -> list[cache.Entry]:
     """Have the parts counted that have none of the entries `runs`; returns all of them. Raises Refusal
     if a part cannot be read.
     """
-    left = {part.key: part for part in parts if cache.find(runs, part.key) is None}
+    left = [part for part in parts if cache.find(runs, part.name) is None]
     before = count_text(len(parts) - len(left))
     print_stderr(f"counting {label}, {before} of them counted before")
 
     done = 0
-    with bar("counting", sum(part.size for part in left.values()), "bytes") as show:
-        for part, result in results(left.values(), scheduler, memory):
-            cache.put(runs, part.key, result.write)
+    with bar("counting", sum(part.size for part in left), "bytes") as show:
+        for part, result in results(left, scheduler, job):
+            cache.put(runs, part.name, result.write)
             done += part.size
             show(done)
-    return [entry for part in parts if (entry := cache.find(runs, part.key))]
+    return [entry for part in parts if (entry := cache.find(runs, part.name))]
 
 
 def merge_parts(entries: Sequence[cache.Entry], folder: Path) -> dict[str, Any]:
@@ -192,10 +195,11 @@ def members_behind(url: str) -> list[Member]:
     except Exception as error:  # whatever the libraries of all the services raise
         raise unreadable(url, error) from error
 
-    shown = [name for name in sorted(infos) if "/." not in f"/{name.removeprefix(path)}"]
-    names = [
-        name for name in local.without_markers(shown) or shown if infos[name]["type"] == "file"
-    ]
+    names = []
+    for name in sorted(infos):
+        if infos[name]["type"] == "file" and "/." not in f"/{name.removeprefix(path)}":
+            names.append(name)
+    names = local.without_markers(names) or names
     members = [member_at(system.unstrip_protocol(name), infos[name]) for name in names]
     if not members or any(member.size is None for member in members):
         raise Refusal(
@@ -211,10 +215,7 @@ def infos_at(system: Any, path: str) -> dict[str, Mapping[str, Any]]:
     try:
         info = system.info(path)
     except FileNotFoundError:
-        matching = dict(system.glob(path, detail=True))
-        if not matching:
-            raise
-        return matching
+        return dict(system.glob(path, detail=True))
     return dict(system.find(path, detail=True)) if info["type"] == "directory" else {path: info}
 
 
@@ -233,60 +234,32 @@ def line_of(error: BaseException) -> str:
 # Parts
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """A file, or a range of a plain one: from the first safe place at `first` or later to that at
-    `last` or later.
+    `last` or later. `name` is that of its run in the cache.
     """
 
+    name: str
     member: Member
     form: Form
-    separator: str
-    reading: RowReading
-    corpus: Corpus  # how to read it
     first: int
     last: int
-
-    def __str__(self) -> str:
-        return str(self.member)
 
     @property
     def size(self) -> int:
         return self.last - self.first
 
-    @property
-    def key(self) -> str:
-        """The key of all that its words depend on."""
-        how = self.member, self.form.remark, self.separator, self.reading, self.corpus
-        return cache.key_of(FORMAT, regex.__version__, self.first, self.last, repr(how))
 
-    @cached_property
-    def bounds(self) -> tuple[int, int]:
-        """The safe places."""
-        with self.member.open() as file:
-            place_from = partial(counting.safe_place, self.corpus, file, self.member.size)
-            return place_from(self.first), place_from(self.last)
-
-    def open(self, _: str = "rb") -> BinaryIO:
-        """The file, or the bytes of the range as one."""
-        start, stop = self.bounds
-        if not self.form.is_plain:
-            return self.member.open()
-        with self.member.open() as file:
-            file.seek(start)
-            return io.BytesIO(file.read(stop - start))
-
-
-def divide(text: Documents, corpus: Corpus) -> list[Chunk]:
+def divide(text: Documents) -> list[Chunk]:
     """The parts of a text, the largest first; those of plain files are hardly larger than
     PART_BYTES.
     """
-    parts = []
+    parts = list[Chunk]()
     for member, form in zip(text.members, text.forms, strict=True):
         number = max(1, -(-member.size // PART_BYTES)) if form.is_plain else 1
         bounds = [member.size * index // number for index in range(number + 1)]
         for first, last in pairwise(bounds):
-            parts.append(Chunk(member, form, text.separator, text.reading, corpus, first, last))
+            parts.append(Chunk(str(len(parts)), member, form, first, last))
     return sorted(parts, key=lambda part: -part.size)
 
 
@@ -305,30 +278,50 @@ class CountedPart:
         return self.facts
 
 
-def count_part(is_stopped: Callable[[], bool], part: Chunk, memory: int | None) -> CountedPart:
-    """Count a part. Raises Refusal, which names the file, if it cannot be read."""
-    sizes, reading = list[int](), replace(part.reading)
+Job = Callable[[Callable[[], bool], Chunk], CountedPart]
+"""Counts a part, unless what it is given says that nobody needs it any more."""
 
-    def show(_: int) -> None:
-        if is_stopped():
-            raise Refusal("not needed any more")
+
+def count_part(
+    text: Documents,
+    corpus: Corpus,
+    memory: int | None,
+    is_stopped: Callable[[], bool],
+    part: Chunk,
+) -> CountedPart:
+    """Count a part of a text. Raises Refusal, which names the file, if it cannot be read."""
+    member, form, reading = part.member, part.form, replace(text.reading)
+    size = start = 0
+
+    def blocks(document: Iterator[bytes]) -> Iterator[bytes]:
+        for block in document:
+            if is_stopped():
+                raise Refusal("not needed any more")
+            yield block
+
+    def write(target: BinaryIO) -> None:
+        nonlocal size
+        for document in documents_in(member, content, reading, form):
+            size += local.append(target, blocks(document), end)
 
     try:
-        start, stop = part.bounds
-        separator = part.separator if stop == part.member.size else ""
-        text = Documents(str(part), [part], [part.form], reading, separator)
-        word_counts = counting.count_stream(
-            part.corpus, lambda file: sizes.append(text.write(file, show)[0]), memory
-        )
-        if member_of(part.member.address) != part.member:
-            raise Refusal(f"{part} {CHANGED}", UNMEASURED)
+        with member.open() as content:
+            place = partial(counting.safe_place, corpus, content, member.size)
+            start, stop = place(part.first), place(part.last)
+            content.seek(start)
+            if form.is_plain:
+                content = io.BytesIO(content.read(stop - start))
+            end = text.separator.encode() if stop == member.size else b""
+            word_counts = counting.count_stream(corpus, write, memory)
+        if member_of(member.address) != member:
+            raise Refusal(f"{member} {CHANGED}", UNMEASURED)
     except (InvalidText, LeftOut) as error:
-        error.path, error.offset = f"{part}{part.form.remark}", error.offset + start
+        error.path, error.offset = f"{member}{form.remark}", error.offset + start
         raise Refusal(str(error), UNMEASURED) from error
     except Exception as error:  # whatever the libraries of all the services raise
-        raise unreadable(str(part), error) from error
+        raise unreadable(str(member), error) from error
 
-    facts = {"bytes": sizes[0], "skipped": reading.skipped}
+    facts = {"bytes": size, "skipped": reading.skipped}
     return CountedPart(counting.sorted_run(word_counts), facts)
 
 
@@ -336,14 +329,14 @@ def count_part(is_stopped: Callable[[], bool], part: Chunk, memory: int | None) 
 
 
 def results(
-    parts: Iterable[Chunk], scheduler: str | None, memory: int | None
+    parts: Iterable[Chunk], scheduler: str | None, job: Job
 ) -> Iterator[tuple[Chunk, CountedPart]]:
-    """Yield the parts with the results of `count_part`, in the order of finishing.
+    """Yield the parts with their results, in the order of finishing.
 
-    Raises Refusal if a task raises it, if the scheduler is lost, or if no worker can run a task.
+    Raises Refusal if a job raises it, if the scheduler is lost, or if no worker can run a job.
     """
     with workers(scheduler) as submit:
-        futures = {submit(part, memory): part for part in parts}
+        futures = {submit(job, part): part for part in parts}
         try:
             for future in as_completed(futures):
                 yield futures.pop(future), future.result()
@@ -357,17 +350,18 @@ def results(
 
 
 @contextlib.contextmanager
-def workers(scheduler: str | None) -> Iterator[Callable[..., Future[CountedPart]]]:
+def workers(scheduler: str | None) -> Iterator[Callable[[Job, Chunk], Future[CountedPart]]]:
     """What has a part counted, by threads of this process or by the workers of a scheduler."""
     if scheduler is not None:
         with client_of(scheduler) as client:
-            yield partial(client.get_executor(pure=False).submit, count_part, bool)
+            executor = client.get_executor(pure=False)
+            yield lambda job, part: executor.submit(job, bool, part)
         return
 
     stop = threading.Event()
     threads = ThreadPoolExecutor(usable_cores())
     try:
-        yield lambda part, memory: threads.submit(count_part, stop.is_set, part, memory)
+        yield lambda job, part: threads.submit(job, stop.is_set, part)
     finally:
         stop.set()
         threads.shutdown(cancel_futures=True)
@@ -385,8 +379,6 @@ def client_of(scheduler: str) -> Iterator[Any]:
         raise Refusal(
             f"no scheduler answers at {scheduler} ({line_of(error)}); {advice}", UNMEASURED
         ) from error
-    if not client.nthreads():
-        print_stderr(f"waiting for the first worker of {scheduler}")
     try:
         yield client
     finally:

@@ -32,7 +32,7 @@ from scanned_texts import COMPILED, random_content
 from workbench import cells, wait_until, written
 
 from harness.common.errors import Refusal
-from harness.corpora import dask, local
+from harness.corpora import dask
 from harness.corpora.formats import HEAD_BYTES, is_binary
 from harness.worker import exchange
 from variants.contract import Corpus, InvalidText
@@ -261,15 +261,15 @@ def test_a_refused_part_stops_the_others(tmp_path: Path) -> None:
             yield iter([b"low\n" * 1000])
             started.set()
 
-    def refuse_one(is_stopped: Any, part: Any, memory: Any) -> Any:
-        if str(part).endswith("b.txt"):
-            return counted(is_stopped, part, memory)
+    def refuse_one(*arguments: Any) -> Any:
+        if str(arguments[-1].member).endswith("b.txt"):
+            return counted(*arguments)
         assert started.wait(60)
         raise Refusal("a.txt is damaged")
 
     counted = dask.count_part
     with (
-        mock.patch.object(local, "documents_in", endless),
+        mock.patch.object(dask, "documents_in", endless),
         mock.patch.object(dask, "count_part", refuse_one),
         mock.patch.object(dask, "usable_cores", return_value=2),
         pytest.raises(Refusal, match=r"a\.txt is damaged"),
