@@ -50,6 +50,9 @@ from harness.tokenizers.forms import (
     json_text,
 )
 from harness.tokenizers.learned import (
+    NOTHING_AROUND,
+    Around,
+    Id,
     Learned,
     others,
     pattern_name,
@@ -59,7 +62,6 @@ from harness.tokenizers.learned import (
     spelled,
     surrounded,
 )
-from harness.tokenizers.post_processor import NOTHING_AROUND, Around, Id
 from harness.worker.exchange import merges_sha256
 from variants.counting.patterns import slots_of
 

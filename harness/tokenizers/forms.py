@@ -11,12 +11,13 @@ import base64
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import readable
@@ -24,6 +25,8 @@ from harness.common.units import token_text
 from harness.common.values import BYTE_ORDER_MARK, read_json
 from harness.tokenizers.learned import (
     BYTES,
+    Around,
+    Id,
     Learned,
     last_merges,
     merges_behind,
@@ -33,7 +36,6 @@ from harness.tokenizers.learned import (
     surrounded,
     tokens_made,
 )
-from harness.tokenizers.post_processor import Around, Flags, Id, flags_in_one_pass
 from harness.tokenizers.pre_tokenizer import (
     BYTE_LEVEL,
     PreTokenizer,
@@ -228,8 +230,8 @@ def tokenizer_json(learned: Learned) -> bytes:
 
     added = []
     for text, number in sorted(learned.special_tokens.items(), key=itemgetter(1)):
-        flags = learned.around.flags.get(text, Flags())
-        added.append(_AddedToken(number, text, **asdict(flags)))
+        is_special = text not in learned.around.ordinary
+        added.append(_AddedToken(number, text, special=is_special))
 
     model = _Model(
         unk_token=learned.around.unk_token,
@@ -331,10 +333,34 @@ def read_tokenizer_json(content: bytes) -> Learned:
 
 
 def around_in(file: TokenizerJson) -> Around:
-    """What the file says beside the ids. Raises ValueError as `flags_in_one_pass`."""
-    flags = {token.content: Flags(token.special, token.normalized) for token in file.added_tokens}
+    """What the file says beside the ids. Raises ValueError for added tokens that Hugging Face finds
+    in two passes with another result: those that are `normalized` after the others.
+    """
+    passes: dict[bool, list[str]] = {False: [], True: []}
+    for token in file.added_tokens:
+        passes[token.normalized].append(token.content)
+    for first, second in product(*passes.values()):
+        if may_overlap(first, second):
+            raise ValueError(
+                f"its added token {second!r} is normalized and may overlap {first!r}, which is not; "
+                "ours are found in one pass"
+            )
+
+    ordinary = [token.content for token in file.added_tokens if not token.special]
     parts = msgspec.convert(file, Around, from_attributes=True)
-    return replace(parts, flags=flags_in_one_pass(flags), unk_token=file.model.unk_token)
+    return replace(parts, ordinary=ordinary, unk_token=file.model.unk_token)
+
+
+def may_overlap(first: str, second: str) -> bool:
+    """Whether two texts can have characters of a text in common.
+
+    >>> may_overlap("ab", "bc"), may_overlap("abc", "b"), may_overlap("<a>", "<b>")
+    (True, True, False)
+    """
+    if first in second or second in first:
+        return True
+    lengths = range(1, min(len(first), len(second)))
+    return any(first[-n:] == second[:n] or second[-n:] == first[:n] for n in lengths)
 
 
 # tiktoken's ranks: a line for each token, in base64, with its rank, which is its id; the pattern is

@@ -10,23 +10,81 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import count, pairwise, takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.units import token_text
 from harness.common.values import special_texts, unknown_text, whole_number
-from harness.tokenizers.post_processor import NOTHING_AROUND, Around
 from variants.contract import GPT2_CHARACTERS, Merge, vocab_of
 
 Ids = Mapping[str, int]
 IDS = 1 << 32
+Id = Annotated[int, msgspec.Meta(ge=0, lt=IDS)]
+ID_KEYS = ("pad_id", "ids", "sep", "cls")
+"""What has ids in a tokenizer.json: padding, a template, and the pairs of a text and its id."""
 BYTES = [bytes((byte,)) for byte in range(256)]
 _CHARACTERS = dict(enumerate(GPT2_CHARACTERS))
 RankOf = Callable[[Any], int | None]
 _BYTES = {character: byte for byte, character in _CHARACTERS.items()}
+
+
+class Around(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a tokenizer.json says beside the ids of a text. It is carried as it is from one
+    tokenizer.json to another, with the ids of a cut.
+    """
+
+    truncation: dict[str, Any] | None = None
+    padding: dict[str, Any] | None = None
+    post_processor: dict[str, Any] | None = None
+    ordinary: list[str] = []
+    """The added tokens that are not special, so that `decode` keeps them."""
+    unk_token: str | None = None
+    roles: dict[str, str] = {}
+    """The end, begin or padding token, if it is named by more than its text."""
+
+    def names(self) -> list[str]:
+        """What changes the ids that `tokenizers` gives for a text, by its name in the file."""
+        parts = {
+            "post_processor": ids_in(self.post_processor),
+            "truncation": self.truncation,
+            "padding": self.padding,
+        }
+        return [name for name, part in parts.items() if part]
+
+    def ids(self) -> list[Any]:
+        """The ids that it adds."""
+        return ids_in([self.padding, self.post_processor])
+
+    def moved(self, new_id: Callable[[Any], Any]) -> Around:
+        """The same with other ids."""
+        padding, processor = moved([self.padding, self.post_processor], new_id)
+        return replace(self, padding=padding, post_processor=processor)
+
+
+NOTHING_AROUND = Around()
+"""One object, because a manifest omits a default that is the same."""
+
+
+def ids_in(part: Any) -> list[Any]:
+    """The ids in a part of a tokenizer.json."""
+    found = list[Any]()
+    moved(part, found.append)
+    return found
+
+
+def moved(part: Any, new_id: Callable[[Any], Any], is_id: bool = False) -> Any:
+    """A part of a tokenizer.json whose ids have changed: what is under ID_KEYS, but for texts there.
+    The rest of it is not looked at.
+    """
+    if isinstance(part, list):
+        return [moved(one, new_id, is_id) for one in part]
+    if isinstance(part, dict):
+        return {key: moved(value, new_id, key in ID_KEYS) for key, value in part.items()}
+    return new_id(part) if is_id and not isinstance(part, str) else part
 
 
 class Learned(NamedTuple):

@@ -21,8 +21,7 @@ from harness.common.errors import Refusal
 from harness.tokenizer import Tokenizer, load, main, train
 from harness.tokenizers.folder import FILES_OF, save
 from harness.tokenizers.forms import ranks_text, read_merges_file
-from harness.tokenizers.learned import spelled, trained
-from harness.tokenizers.post_processor import Around
+from harness.tokenizers.learned import Around, spelled, trained
 from harness.tokenizers.prune import prune
 
 HERE = Path(__file__).parent

@@ -16,8 +16,7 @@ from tokenizers_made import PATTERNS, TEXT, learned, of_merges
 
 from harness.common.errors import Refusal
 from harness.tokenizer import Tokenizer, load, main
-from harness.tokenizers.learned import Learned, trained
-from harness.tokenizers.post_processor import Around
+from harness.tokenizers.learned import Around, Learned, trained
 from harness.tokenizers.prune import Texts, check_texts, prune
 from variants.contract import Merge, vocab_of
 
