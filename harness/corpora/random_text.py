@@ -1,18 +1,21 @@
-"""Generated texts, and tables of words with counts: functions of a seed and sizes.
+"""Generated texts, tables of words with counts, and instances of a text: functions of a seed.
 
-A card names a generator in `source.generator` and gives all its parameters. The random numbers are
+A card names a generator in `source.kind` and gives all its parameters. The random numbers are
 those of numpy's RandomState, whose stream is frozen (NEP 19). All else is integers, or operations
 that IEEE 754 rounds in one way. So the bytes are the same on every machine.
 """
 
 from __future__ import annotations
 
+import hashlib
+import mmap
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from operator import add
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -20,10 +23,29 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from harness.common import cache
-from harness.common.cards import DataCard, OneWord, RandomText, RareWords, Runs, Ties, ZipfWords
-from harness.common.errors import Refusal
+from harness.common.cards import (
+    DataCard,
+    Generated,
+    OneWord,
+    RandomText,
+    RareWords,
+    Runs,
+    Ties,
+    ZipfWords,
+)
+from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
-from harness.corpora.files import TEXT
+from harness.common.values import at_least, parse_bytes
+from harness.corpora.files import (
+    TEXT,
+    CorpusFile,
+    Part,
+    any_of,
+    excerpt,
+    made_of,
+    mapped,
+    nearby_end,
+)
 
 VERSION = 2  # of what the generators make; another number makes cached sets again
 SEPARATOR = "<|endoftext|>"
@@ -248,9 +270,14 @@ GENERATORS: dict[type, Callable[[Any], Iterator[Any]]] = {
 }
 
 
+def generated(source: Generated) -> Iterator[Any]:
+    """The blocks of a text, or the words of a table with their counts."""
+    yield from GENERATORS[type(source)](source)
+
+
 def text_file(card: DataCard) -> Path:
     """The generated text of a card, made if missing."""
-    source = card.source
+    source: Any = card.source
 
     def make(folder: Path) -> None:
         size = getattr(source, "bytes", 0)
@@ -258,7 +285,7 @@ def text_file(card: DataCard) -> Path:
             bar(f"making {card.name}", size, "bytes") as show,
             (folder / TEXT).open("wb") as file,
         ):
-            for block in GENERATORS[type(source)](source):
+            for block in generated(source):
                 file.write(block)
                 show(file.tell())
 
@@ -266,6 +293,99 @@ def text_file(card: DataCard) -> Path:
     return cache.kept("texts", key, make).path / TEXT
 
 
-def words_of(card: DataCard) -> Iterator[Item]:
-    """The words that the generator of a card makes, with their counts."""
-    yield from GENERATORS[type(card.source)](card.source)
+# Instances of a text, which nobody can know before the seed. The random numbers of an instance depend
+# on the text's name, the seed and the instance's index alone, so whoever has the text draws the same
+# instances again. The kinds take turns: a slice of the text, a shuffle of its documents.
+
+FEWEST_PIECES = 100
+"""Fewer documents are not shuffled, but their lines; fewer lines neither."""
+
+
+class SourceText(NamedTuple):
+    """A text to draw from; an instance of it has at most `size` bytes."""
+
+    file: CorpusFile
+    content: mmap.mmap | bytes
+    size: int
+    ends: list[bytes]
+    """What ends a document or a line."""
+    bounds: Integers
+    """Where its documents start and the last one ends, or its lines if documents are few."""
+
+
+def draw_instances(
+    whole: CorpusFile,
+    special_tokens: Sequence[str],
+    limit: int | str | None,
+    number: int,
+    seed: int,
+) -> list[CorpusFile]:
+    """The first `number` instances of a text: half of it, so that instances differ, or `limit` bytes
+    if that is less. Raises Refusal for a table of words, and for a text that is too short.
+    """
+    at_least("instances", number)
+    if whole.table:
+        raise Refusal(f"data={whole.name} is a table of words; leave out instances=")
+    size = whole.bytes // 2
+    if limit is not None:
+        size = min(size, parse_bytes(limit, "data.bytes"))
+    if size == 0:
+        raise Refusal(f"{whole.name} is too short to draw from; use a longer text", UNMEASURED)
+    content = mapped(whole.path)
+
+    ends = sorted((token.encode() for token in special_tokens), key=len, reverse=True)
+    bounds = bounds_of(content, ends)
+    if len(bounds) <= FEWEST_PIECES:
+        ends.append(b"\n")
+        bounds = bounds_of(content, ends)
+    text = SourceText(whole, content, size, ends, bounds)
+    return [instance(text, index, seed) for index in range(1, number + 1)]
+
+
+def bounds_of(content: mmap.mmap | bytes, ends: Sequence[bytes]) -> Integers:
+    stops = (match.end() for match in any_of(ends).finditer(content))
+    return np.unique(np.fromiter(chain([0, len(content)], stops), dtype=np.int64))
+
+
+def instance(text: SourceText, index: int, seed: int) -> CorpusFile:
+    """A slice of the text, or in turn a shuffle of its pieces if there are enough."""
+    whole = text.file
+    digest = hashlib.sha256(f"{whole.name}\n{seed}\n{index}".encode()).digest()
+    random = RandomState(np.frombuffer(digest, dtype="<u4"))
+    is_shuffle = index % 2 == 0 and len(text.bounds) > FEWEST_PIECES
+    kind = "shuffle" if is_shuffle else "slice"
+    end = f"-{kind}{index}-{seed}"
+
+    return replace(
+        shuffle_of(text, random, whole.name + end) if is_shuffle else slice_of(text, random),
+        name=whole.name + end,
+        whole_path=whole.whole_path and whole.whole_path + end,
+        parameters={"instance": kind, "of": whole.name, "drawn_by": seed, "number": index},
+    )
+
+
+def slice_of(text: SourceText, random: RandomState) -> CorpusFile:
+    """A part of the text that starts and ends with a document or a line, if one is near."""
+    content, size = text.content, text.size
+    start = random.randint(len(content) - size + 1)
+    start = nearby_end(content, text.ends, max(0, start - size), start)
+    stop = nearby_end(content, text.ends, start, start + size)
+    return excerpt(text.file, content, start, stop)
+
+
+def shuffle_of(text: SourceText, random: RandomState, name: str) -> CorpusFile:
+    """Some of the text's documents, or lines, in random order."""
+    how = [name, text.size, repr(text.ends)]
+    return made_of(text.file, how, shuffled(text, random), parts=(Part(0, name),))
+
+
+def shuffled(text: SourceText, random: RandomState) -> Iterator[bytes]:
+    """At least one piece of the text, and no more than its size allows."""
+    size = 0
+    for index in random.permutation(len(text.bounds) - 1):
+        start, stop = text.bounds[index : index + 2]
+        size += stop - start
+        if size > text.size and size > stop - start:
+            return
+        piece = text.content[start:stop]
+        yield piece if piece.endswith(tuple(text.ends)) else piece + text.ends[0]

@@ -56,7 +56,7 @@ def word_table(card: DataCard) -> CorpusFile:
         from harness.corpora import random_text  # late: NumPy is slow to import
 
         state = [random_text.VERSION, msgspec.to_builtins(card.source)]
-        items = random_text.words_of(card)
+        items = random_text.generated(card.source)
     else:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
 

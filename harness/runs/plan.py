@@ -362,9 +362,12 @@ def corpus_files(config: Config, corpus: Corpus) -> list[corpora.CorpusFile]:
         if counting.engine is not None:
             what = f"counting={counting.name} counts a whole text"
             raise Refusal(f"{what}; leave out instances= or counting=")
-        from harness.corpora.instances import draw_instances  # late: NumPy is slow to import
+        from harness.corpora.random_text import draw_instances  # late: NumPy is slow to import
 
-        return draw_instances(config.data, *how, config.instances, config.seed)
+        card = config.data
+        whole = corpora.prepare(structs.replace(card, bytes=None), *how)
+        drawn = config.instances, config.seed
+        return draw_instances(whole, corpus.special_tokens, card.bytes, *drawn)
     if counting.engine is not None:
         return [counted_by_an_engine(config, corpus)]
 
