@@ -19,11 +19,11 @@ from harness.common.units import bytes_text, count_text
 from harness.common.values import first_difference
 from harness.measure.machine import version
 from harness.tokenizers import folder as folders
+from harness.tokenizers.compression import columns_under, readable_token
 from harness.tokenizers.engines import as_tiktoken, engine_errors, load_tokenizers
 from harness.tokenizers.forms import MANIFEST, RANKS, TOKENIZER_JSON, VOCAB, read_ranks
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.model import Progress, Tokenizer
-from harness.tokenizers.sheets import columns_under, readable_token
 
 
 class Opened(NamedTuple):

@@ -1,4 +1,4 @@
-"""How well tokenizers compress texts."""
+"""How well tokenizers compress texts, and how sheets show tokens."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from harness.common.sheet import Sheet
-from harness.common.units import bytes_text, count_text, share_text
+from harness.common.sheet import Column, Sheet
+from harness.common.units import bytes_text, count_text, share_text, token_text
 from harness.tokenizers.model import Progress, Tokenizer
-from harness.tokenizers.sheets import columns_under, readable_token
 
 NOTE = (
     "bytes per token: higher is better; tokens per word: a word is what is between white space, whatever the pattern; "
@@ -89,3 +88,33 @@ def figures_sheet(figures: Sequence[Figures]) -> Sheet:
 
 def _ratio(number: int, base: int) -> str:
     return f"{number / base:.3f}" if base else "-"
+
+
+# Sheets
+
+LONGEST_SHOWN = 40
+WORDS = ("engine", "text", "tokenizer", "longest token", "token")
+"""The columns of the sheets here that hold no figures."""
+
+
+def readable_token(token: bytes) -> str:
+    """A token for people: its text if it is UTF-8, else its bytes; the middle of a long one is left
+    out.
+    """
+    try:
+        text = repr(token.decode())
+    except UnicodeDecodeError:
+        return token_text(token, LONGEST_SHOWN)
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    half = LONGEST_SHOWN // 2
+    return f"{text[:half]}…{text[-half:]}"
+
+
+def columns_under(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Column]:
+    """The columns of rows that have a cell for each heading."""
+    columns = []
+    for index, heading in enumerate(headings):
+        cells = [row[index] for row in rows]
+        columns.append(Column(heading, cells, heading not in WORDS))
+    return columns

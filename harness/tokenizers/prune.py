@@ -20,10 +20,10 @@ from typing import NamedTuple
 from harness.common.errors import MISMATCH, UNMEASURED, Refusal
 from harness.common.sheet import Sheet
 from harness.common.units import count_text, token_text
+from harness.tokenizers.compression import columns_under, readable_token
 from harness.tokenizers.encoding import stretches
 from harness.tokenizers.learned import BYTES, Learned, closed_up
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.sheets import columns_under, readable_token
 
 COMPARED_BYTES = 1 << 6
 TOKENS_SHOWN = 30
