@@ -22,7 +22,7 @@ from harness.common.progress import bar
 from harness.common.registry import CARDS, use_folder
 from harness.common.units import count_text, no_pair_text
 from harness.common.values import at_least, one_of, parse_bytes, parse_vocab_size
-from harness.corpora.texts import blocks, named_inputs, text
+from harness.corpora import blocks, named_inputs, text
 from harness.tokenizers.folder import FILES_OF, NEW_IDS, check_free, check_place, save
 from harness.tokenizers.ids_file import BIN, NPY, ids_in_file
 from harness.tokenizers.learned import with_end

@@ -19,8 +19,8 @@ from fetched import CONTENT
 from local_server import Server, serving
 from measured_once import MeasuredOnce
 
+from harness import corpora
 from harness.common import cache, registry
-from harness.corpora import cards
 from harness.measure import machine, quiet
 from harness.runs import blocks
 from variants.counting import character_classes
@@ -111,7 +111,7 @@ def cache_folder(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     monkeypatch.setenv(cache.VARIABLE, str(own / "cache"))
     monkeypatch.setenv(quiet.VARIABLE, str(own))
     monkeypatch.setattr(os, "fsync", lambda _: None)  # no test outlives a power cut
-    cards.standard_library.cache_clear()
+    corpora.standard_library.cache_clear()
     yield own / "cache"
     if registry.Folder.path is not None:
         registry.use_folder(None)

@@ -9,29 +9,65 @@ its members are; or the documents themselves, one after another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import functools
+import os
+import re
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from msgspec import structs
 
-from harness.common import cache
+from harness.common import cache, registry
 from harness.common.cards import (
     Addressed,
     DataCard,
+    Facts,
     Generated,
     Library,
     Packaged,
     RareWords,
+    Yours,
     YourWords,
     ZipfWords,
+    fitted,
 )
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora import cards
-from harness.corpora.files import CorpusFile, Part, card_slice, digest_of
-from harness.corpora.local import local_corpus, named_places
+from harness.common.progress import bar
+from harness.common.values import one_of, parse_value
+from harness.corpora.files import (
+    TEXT,
+    CorpusFile,
+    Part,
+    card_slice,
+    difference,
+    digest_of,
+    is_slice,
+)
+from harness.corpora.formats import Form
+from harness.corpora.local import Documents, documents_of, local_corpus, named_places
+from harness.corpora.rows import RowReading
+from harness.worker.exchange import file_state
 
-__all__ = ["CorpusFile", "Part", "digest_of", "inputs_of", "is_table", "prepare"]
+__all__ = ["CorpusFile"]
+
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+# of stdlib
+LEFT_OUT = {
+    "test",
+    "tests",
+    "idle_test",
+    "idlelib_test",
+    "__pycache__",
+    "site-packages",
+    "dist-packages",
+}
 
 
 def prepare(card: DataCard, special_tokens: Sequence[str], errors: str = "strict") -> CorpusFile:
@@ -41,7 +77,7 @@ def prepare(card: DataCard, special_tokens: Sequence[str], errors: str = "strict
     Raises Refusal if it is missing (with its place and how to get it), unreadable, or differs from
     its card.
     """
-    card = cards.with_changes_named(card)
+    card = with_changes_named(card)
     parameters = None
     if card.path is None and isinstance(card.source, Generated):
         parameters = msgspec.to_builtins(card.source)
@@ -62,11 +98,11 @@ def prepare(card: DataCard, special_tokens: Sequence[str], errors: str = "strict
         name,
         path,
         path.stat().st_size,
-        cards.check_facts(path, card),
+        check_facts(path, card),
         parameters=parameters,
         parts=parts,
         whole_path=whole_path,
-        facts=cards.counted_facts(card, special_tokens),
+        facts=counted_facts(card, special_tokens),
     )
     return card_slice(whole, card, special_tokens)
 
@@ -79,7 +115,7 @@ def inputs_of(card: DataCard) -> list[Path]:
         return named_places(card.path)
     if not isinstance(card.source, Addressed | Packaged):
         return []
-    return [cache.place(cards.fetched_kind(card.name), card.name)]
+    return [cache.place(fetched_kind(card.name), card.name)]
 
 
 def is_table(card: DataCard) -> bool:
@@ -93,7 +129,7 @@ def find(card: DataCard) -> Path:
     """The file of a card, generated if missing. Raises Refusal if it is not on this machine."""
     source, name = card.source, card.name
     if isinstance(source, Library):
-        return cards.standard_library()
+        return standard_library()
     if isinstance(source, Generated):
         from harness.corpora.random_text import text_file  # late: NumPy is slow to import
 
@@ -101,9 +137,189 @@ def find(card: DataCard) -> Path:
     if not isinstance(source, Addressed | Packaged):
         raise Refusal(f"data={name} needs data.path=FILE")
 
-    entry = cache.find(cards.fetched_kind(name), name)
+    entry = cache.find(fetched_kind(name), name)
     if entry is None:
-        place = cache.place(cards.fetched_kind(name), name)
+        place = cache.place(fetched_kind(name), name)
         advice = f"get it with python -m harness.corpora fetch {name}, or set data.path=FILE where you have it"
         raise Refusal(f"data={name}: not found in {place}, or damaged; {advice}", UNMEASURED)
     return Path(entry.path, source.file)
+
+
+# Cards
+
+
+def card_of(name: str) -> DataCard:
+    """The card of this name, even if others are invalid. Raises Refusal, with the existing names,
+    if it is missing.
+    """
+    one_of("data set", name, registry.names("data"))
+    return msgspec.convert(registry.card("data", name), DataCard)
+
+
+def fetched_kind(name: str) -> str:
+    """The folder of the cache that `fetch` puts the file of a card into; a card of yours cannot
+    replace the file of another.
+    """
+    return "corpora/yours" if registry.is_yours("data", name) else "corpora"
+
+
+@functools.cache
+def standard_library() -> Path:
+    """The running Python's own modules as one file, a document each, made again when they
+    change.
+    """
+    root, paths = Path(sysconfig.get_paths()["stdlib"]), []
+    for folder, folders, names in os.walk(root):
+        folders[:] = set(folders) - LEFT_OUT
+        paths += [Path(folder, name) for name in names if name.endswith(".py")]
+    paths = sorted(filter(Path.is_file, paths), key=Path.as_posix)
+
+    def make(folder: Path) -> None:
+        with (folder / TEXT).open("wb") as file:
+            for path in paths:
+                with contextlib.suppress(UnicodeDecodeError):
+                    file.write(path.read_bytes().decode().encode() + b"<|endoftext|>")
+
+    key = cache.key_of("stdlib", list(map(file_state, paths)))
+    return cache.kept("corpora", key, make).path / TEXT
+
+
+def state(card: DataCard) -> str:
+    """Whether the file is here: yes, no, on use (made when a run needs it), or yours."""
+    if isinstance(card.source, Addressed | Packaged):
+        return "no" if cache.find(fetched_kind(card.name), card.name) is None else "yes"
+    return "yours" if isinstance(card.source, Yours) else "on use"
+
+
+def with_changes_named(card: DataCard) -> DataCard:
+    """The card; with overridden generator parameters, a card named by them and without facts."""
+    if not isinstance(card.source, Generated) or card.name not in registry.names("data"):
+        return card
+    original = card_of(card.name).source
+    changed = [
+        f"{name}={value}"
+        for name, value in msgspec.to_builtins(card.source).items()
+        if getattr(original, name, value) != value
+    ]
+    if not changed:
+        return card
+    return structs.replace(card, name=f"{card.name}({','.join(changed)})", facts=Facts())
+
+
+def check_facts(path: Path, card: DataCard) -> str:
+    """Return the digest of a file. Raises Refusal if its size or digest differs from the card's."""
+    digest = digest_of(path)
+    if wrong := difference(card.facts, {"bytes": path.stat().st_size, "sha256": digest}):
+        advice = "it is another file or damaged; remove it to get it again, or use it as your own file with data=file"
+        raise Refusal(f"data={card.name}: {path} {wrong}; {advice}", UNMEASURED)
+    return digest
+
+
+def counted_facts(card: DataCard, special_tokens: Sequence[str]) -> Facts:
+    """The facts of the count, if they hold for these special tokens."""
+    if list(special_tokens) != card.special_tokens:
+        return Facts()
+    return structs.replace(card.facts, bytes=None, sha256=None)
+
+
+def counted_otherwise(
+    file: CorpusFile, pattern: str, manifest: Mapping[str, Any], documents: int | None
+) -> str | None:
+    """A sentence if the counts differ from the card's, which hold for the pattern gpt2; else
+    None.
+    """
+    wrong = difference(file.facts, {**manifest, "documents": documents})
+    if pattern != "gpt2" or not wrong:
+        return None
+    return f"data={file.name} {wrong}; it is another text, or fix the facts of the card"
+
+
+# The texts that commands take without a configuration: by a data set's name, or by a path of whatever
+# data.path takes
+
+
+def text(
+    source: Source,
+    settings: Sequence[str] = (),
+    special_tokens: Sequence[str] | None = None,
+    errors: str | None = None,
+) -> CorpusFile:
+    """The one plain file of a data set or of a path, as `python -m harness` reads it.
+
+    `settings` are data.NAME=VALUE, and errors=HOW if no `errors` are given: `strict` or `replace`.
+    Several documents are joined by the first of the special tokens, by default those of the card.
+    Raises Refusal for a table of words, and as `prepare` does.
+    """
+    card, errors = card_named(source, settings, errors)
+    tokens = card.special_tokens if special_tokens is None else special_tokens
+    file = prepare(card, tokens, errors)
+    if file.table:
+        raise Refusal(f"{file.name} is a table of words, not a text; pass a text")
+    return file
+
+
+def card_named(
+    source: Source, settings: Sequence[str], errors: str | None = None
+) -> tuple[DataCard, str]:
+    """The card of a data set, or of files; an existing file of a data set's name wins.
+
+    With it comes what becomes of rows that are not UTF-8: `errors`, or what the settings say.
+    """
+    path = os.fspath(source) if isinstance(source, str | os.PathLike) else list(map(str, source))
+    card = card_of(path) if isinstance(path, str) and is_name(path) else None
+    content = msgspec.to_builtins(card or structs.replace(card_of("file"), path=path))
+    if isinstance(settings, str | Mapping) or not all(isinstance(one, str) for one in settings):
+        raise TypeError(f"settings are {settings!r}, not a list; pass ['data.NAME=VALUE']")
+
+    chosen = errors or "strict"
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if key == "errors" and errors is None:
+            one_of("errors", value, ["strict", "replace"])
+            chosen = value
+            continue
+
+        if not equals or not key.startswith("data."):
+            raise Refusal(f"--set {setting!r} is not a setting of a text; write data.NAME=VALUE")
+        above, _, name = key.removeprefix("data.").rpartition(".")
+        part = content["source"] if above == "source" else content
+        part[name] = parse_value(value, f"--set {key}")
+
+    return fitted(content, DataCard, "--set data.", "correct this value"), chosen
+
+
+def named_inputs(source: Source, settings: Sequence[str] = ()) -> list[Path]:
+    """The files and whole folders that a source names."""
+    card, _ = card_named(source, settings)
+    return inputs_of(card)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is a data set's name, and not a path."""
+    return re.fullmatch(r"\w[\w-]{,99}", text) is not None and not os.path.lexists(text)
+
+
+def blocks(file: CorpusFile) -> Iterator[bytes]:
+    """A plain text in blocks. Raises Refusal if it cannot be read."""
+    return chain.from_iterable(plain(file).read())
+
+
+def plain(file: CorpusFile) -> Documents:
+    return Documents(file.name, [file.path], [Form()], RowReading())
+
+
+@contextlib.contextmanager
+def documents(
+    source: Source, settings: Sequence[str] = (), *, progress: bool = False
+) -> Iterator[Iterator[Iterator[bytes]]]:
+    """The documents of a data set or of a path, with a bar if `progress` is true.
+
+    Files are not copied, and memory is that of a block or of a row. Raises Refusal as `text` does.
+    """
+    card, errors = card_named(source, settings)
+    is_made = card.path is None or is_slice(card)
+    found = plain(text(source, settings)) if is_made else documents_of(card, ["any"], errors)
+    shown = bar(f"encoding {found.name}", found.size(), "bytes")
+    with shown if progress else contextlib.nullcontext[Any]() as show:
+        yield found.read(show)
+    found.reading.report()

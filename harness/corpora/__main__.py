@@ -17,8 +17,7 @@ from harness.common.errors import OK, UNMEASURED, Refusal, extra, override
 from harness.common.files import check_output, output_file
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.units import bytes_text
-from harness.corpora import prepare
-from harness.corpora.cards import card_of, state
+from harness.corpora import card_of, prepare, state
 from harness.corpora.fetch import fetch
 from harness.worker import exchange
 from variants.contract import WordCounts

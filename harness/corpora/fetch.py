@@ -25,8 +25,8 @@ from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.printing import print_stderr
 from harness.common.progress import bar
 from harness.common.units import one_line
-from harness.corpora.cards import check_facts, difference, fetched_kind
-from harness.corpora.files import BLOCK_BYTES, Damaged, check_length
+from harness.corpora import check_facts, fetched_kind
+from harness.corpora.files import BLOCK_BYTES, Damaged, check_length, difference
 from harness.corpora.formats import Form, form_of
 from harness.corpora.local import Documents
 from harness.corpora.packages import from_packages

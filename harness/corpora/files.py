@@ -43,6 +43,17 @@ def check_length(name: str, length: int, limit: int) -> None:
         raise Damaged(f"{name} {why}; correct bytes or download on the card", UNMEASURED)
 
 
+def difference(stated: Facts, facts: Mapping[str, Any]) -> str:
+    """The first fact for which a card states another value, in words; empty if there is none.
+    None is unknown.
+    """
+    for fact, value in facts.items():
+        expected = getattr(stated, fact, None)
+        if None not in (value, expected) and value != expected:
+            return f"has {fact} {value}, its card says {expected}"
+    return ""
+
+
 @dataclass(frozen=True)
 class CorpusFile:
     """A corpus on this machine: the name on its card, one plain file, its size and digest.

@@ -18,8 +18,7 @@ import msgspec
 from harness.common import cache
 from harness.common.cards import DataCard, Generated, YourWords
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora.cards import difference
-from harness.corpora.files import CorpusFile, digest_of
+from harness.corpora.files import CorpusFile, difference, digest_of
 from harness.corpora.formats import form_of, unpacking
 from harness.corpora.local import members_of, name_of, path_text
 from harness.corpora.rows import NoColumn, RowReading

@@ -24,8 +24,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.progress import Display
 from harness.common.registry import GIVEN
-from harness.corpora import CorpusFile
-from harness.corpora.cards import counted_otherwise
+from harness.corpora import CorpusFile, counted_otherwise
 from harness.measure.machine import interpreter
 from harness.measure.process import Answer, ProcessOptions, measure, measure_instructions
 from harness.proof import BY_DESIGN, WRONG

@@ -103,12 +103,10 @@ def plan_of_words(data: str | None, overrides: Sequence[str]) -> Plan:
 
     Raises Refusal for overrides that read several corpora.
     """
-    from harness.corpora.texts import is_name  # late, as a run needs none of it
-
     # no variant is run, so any that takes all overrides will do
     named = [f"variant={registry.tagged(registry.variants(), EXTENDS)[0].name}"]
     if data is not None:
-        named.append(f"data={data}" if is_name(data) else f"data.path={data}")
+        named.append(f"data={data}" if corpora.is_name(data) else f"data.path={data}")
     plan = planned([*named, *overrides])
     if len({cell.reading.key for cell in plan.cells}) != 1:
         raise Refusal("pass one data set at a time, read in one way")

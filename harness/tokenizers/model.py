@@ -13,7 +13,7 @@ from harness.common.files import path_named
 from harness.common.printing import print_stderr
 from harness.common.units import count_text
 from harness.common.values import at_least, one_of
-from harness.corpora.texts import Source, documents, named_inputs
+from harness.corpora import Source, documents, named_inputs
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned
 from harness.tokenizers.dialects import compiled_pattern

@@ -16,7 +16,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.common.units import counted_text
 from harness.common.values import at_least, one_of, read_json, special_texts, whole_number
-from harness.corpora.texts import text
+from harness.corpora import text
 from harness.tokenizers.extension import Extension, ExtensionSettings, Tokens, extension_of
 from harness.tokenizers.forms import TokenizerJson
 from harness.tokenizers.learned import (

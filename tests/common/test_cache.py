@@ -19,9 +19,8 @@ from workbench import damage
 from harness.common import cache, files
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.corpora import files as corpora_files
+from harness.corpora import standard_library, text
 from harness.corpora.__main__ import main
-from harness.corpora.cards import standard_library
-from harness.corpora.texts import text
 from harness.tokenizers.extension import Extension
 
 WORDS = b"the words of an entry"

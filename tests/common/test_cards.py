@@ -18,8 +18,7 @@ from harness import __main__ as run_command
 from harness.common import registry
 from harness.common.errors import OK, UNMEASURED, USAGE
 from harness.corpora import __main__ as corpora_command
-from harness.corpora import packages
-from harness.corpora.cards import fetched_kind
+from harness.corpora import fetched_kind, packages
 from harness.gate.base import build_base
 
 Captured = pytest.CaptureFixture[str]

@@ -36,9 +36,8 @@ from workbench import CHECKOUT, first_fast, heed_signals, wait_until
 from harness.common import cache, registry
 from harness.common.cards import Addressed, Debian, Npm, Packaged, PackageIndex, Yours
 from harness.common.errors import OK, UNMEASURED, Refusal
-from harness.corpora import fetch, packages
+from harness.corpora import card_of, fetch, packages
 from harness.corpora.__main__ import main
-from harness.corpora.cards import card_of
 from harness.corpora.packages import join_files
 
 OTHER = CONTENT[::-1]

@@ -25,11 +25,9 @@ from pyarrow import parquet
 from rows import rows_beside, write_files
 
 from harness.common.errors import Refusal
-from harness.corpora import CorpusFile, local
+from harness.corpora import CorpusFile, documents, local, standard_library, text
 from harness.corpora import files as corpus_files
-from harness.corpora.cards import standard_library
 from harness.corpora.files import bounds
-from harness.corpora.texts import documents, text
 from variants.contract import Corpus, Meter
 from variants.counting.pretokenize import serial
 

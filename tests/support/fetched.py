@@ -21,8 +21,7 @@ from local_server import Server
 from harness.common import cache
 from harness.common.cards import DataCard
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora import CorpusFile, fetch, prepare
-from harness.corpora.cards import card_of
+from harness.corpora import CorpusFile, card_of, fetch, prepare
 
 END = "<|endoftext|>"
 PACK: dict[str, Callable[[bytes], bytes]] = {
