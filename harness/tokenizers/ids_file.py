@@ -17,9 +17,8 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import followed, output_files, readable
 from harness.common.units import counted_text
 from harness.common.values import read_json
-from harness.tokenizers.encoding import WINDOW, streamed
+from harness.tokenizers.encoding import WINDOW, PlainEncoder, streamed
 from harness.tokenizers.learned import Learned
-from harness.tokenizers.plain import PlainEncoder
 
 if TYPE_CHECKING:
     import numpy as np

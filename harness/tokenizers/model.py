@@ -16,11 +16,18 @@ from harness.common.values import at_least, one_of
 from harness.corpora import Source, documents, named_inputs
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned
-from harness.tokenizers.dialects import compiled_pattern
-from harness.tokenizers.encoding import decoder_of, encoder_of, streamed
+from harness.tokenizers.encoding import (
+    PlainDecoder,
+    PlainEncoder,
+    as_bytes,
+    decoder_of,
+    encoder_of,
+    refuse_frame,
+    streamed,
+)
 from harness.tokenizers.ids_file import PLACES, Separator, outputs_of_ids, write_ids
 from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
-from harness.tokenizers.plain import PlainDecoder, PlainEncoder, as_bytes, refuse_frame
+from harness.tokenizers.pre_tokenizer import compiled_pattern
 from variants.contract import GPT2_PATTERN, Merge
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from harness.common.progress import bar
 from harness.common.units import counted_text
 from harness.common.values import at_least, one_of, read_json, special_texts, whole_number
 from harness.corpora import text
+from harness.tokenizers.encoding import refuse_frame
 from harness.tokenizers.extension import Extension, ExtensionSettings, Tokens, extension_of
 from harness.tokenizers.forms import TokenizerJson
 from harness.tokenizers.learned import (
@@ -27,7 +28,6 @@ from harness.tokenizers.learned import (
     trained,
 )
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.plain import refuse_frame
 from harness.tokenizers.pre_tokenizer import pattern_and_prefix
 from variants import flat
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts

@@ -197,7 +197,7 @@ def opened(engine: str, folder: Path) -> tuple[str, Encode]:
         return name, lambda text: tokenizer.encode_to_numpy(text, threads=threads)
     if engine == "plain":
         from harness.tokenizer import load
-        from harness.tokenizers.plain import PlainEncoder
+        from harness.tokenizers.encoding import PlainEncoder
 
         plain = PlainEncoder(load(folder).learned)
         return f"bpe-harness {version('bpe-harness')}", plain.encode

@@ -14,7 +14,7 @@ import pytest
 import regex
 from tokenizers_made import isolated
 
-from harness.tokenizers.dialects import from_ruby, to_ruby
+from harness.tokenizers.pre_tokenizer import from_ruby, to_ruby
 
 tokenizers = pytest.importorskip("tokenizers")
 pytestmark = pytest.mark.skipif(

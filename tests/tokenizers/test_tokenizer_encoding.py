@@ -30,10 +30,15 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, replaye
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import formats
 from harness.tokenizers import encoding
-from harness.tokenizers.encoding import compiled_encoder, encoder_of, streamed
+from harness.tokenizers.encoding import (
+    PlainDecoder,
+    PlainEncoder,
+    compiled_encoder,
+    encoder_of,
+    streamed,
+)
 from harness.tokenizers.learned import BYTES, Learned
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.plain import PlainDecoder, PlainEncoder
 from variants.native import built
 
 ONE = Tokenizer(learned("gpt2", SPECIALS))

@@ -20,11 +20,10 @@ from sanitizers import sanitized
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, of_merges
 
 from harness.common.errors import Refusal
-from harness.tokenizers.dialects import compiled_pattern
-from harness.tokenizers.encoding import compiled_encoder
+from harness.tokenizers.encoding import PlainEncoder, compiled_encoder, pre_tokens_of
 from harness.tokenizers.learned import BYTES, Learned, trained
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.plain import PlainEncoder, pre_tokens_of
+from harness.tokenizers.pre_tokenizer import compiled_pattern
 from variants import naive_extending
 from variants.contract import Merge, WordCounts
 from variants.counting.character_classes import character_classes
