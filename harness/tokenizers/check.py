@@ -18,9 +18,8 @@ from harness.common.sheet import Sheet
 from harness.common.units import bytes_text, count_text
 from harness.common.values import first_difference
 from harness.measure.machine import version
-from harness.tokenizers import folder as folders
 from harness.tokenizers.compression import columns_under, readable_token
-from harness.tokenizers.engines import as_tiktoken, engine_errors, load_tokenizers
+from harness.tokenizers.folder import as_tiktoken, engine_errors, load_tokenizers, save
 from harness.tokenizers.forms import MANIFEST, RANKS, TOKENIZER_JSON, VOCAB, read_ranks
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.model import Progress, Tokenizer
@@ -126,7 +125,7 @@ def check_engines(
     verdicts = [Verdict(name) for name in engines]
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as temporary:
         folder = Path(temporary)
-        notes = folders.save(folder, tokenizer.learned, {})
+        notes = save(folder, tokenizer.learned, {})
         copy_forms(source, folder)
         for verdict in verdicts:
             try:

@@ -1,4 +1,6 @@
-"""A tokenizer in a folder: the files of every form or of one, and a manifest, written and read.
+"""A tokenizer in a folder: the files of every form or of one, and a manifest, written and read; and
+the objects of other engines.
+
 
 vocab.json and merges.txt do not contain the pattern, the special tokens or the training data; the
 manifest does. It is written last and holds the digests of the other files, so that a file of
@@ -11,6 +13,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import starmap
@@ -22,7 +25,7 @@ from typing import Any, Literal, SupportsIndex
 import msgspec
 from msgspec.structs import replace
 
-from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.files import (
     check_output,
     exchange,
@@ -37,7 +40,8 @@ from harness.common.files import (
     temporary_folder,
     writing,
 )
-from harness.common.values import read_json, special_texts
+from harness.common.units import one_line
+from harness.common.values import one_of, read_json, special_texts
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (
     CONFIG,
@@ -292,8 +296,6 @@ def read_tokenizer(
         raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
 
     if is_encoding:
-        from harness.tokenizers.engines import of_tiktoken  # late: it is rarely asked for
-
         return of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
     if file.name == MANIFEST:
         return _described(file)
@@ -395,3 +397,70 @@ def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
             "remove it to load the files beside it" if is_manifest else "pass another tokenizer"
         )
         raise Refusal(f"{path} cannot be used: {error}; {advice}", UNMEASURED) from error
+
+
+# The tokenizers of other engines: opened from our files, or read
+
+
+@contextlib.contextmanager
+def engine_errors(what: str) -> Iterator[None]:
+    """Turn whatever an engine raises into a Refusal of one line that begins with `what`.
+
+    Engines in Rust panic, which is not an Exception.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        why = one_line(str(error))[:300] or type(error).__name__
+        raise Refusal(f"{what}: {why}", UNMEASURED) from error
+
+
+def load_tokenizers(path: Path) -> Any:
+    """The `tokenizers.Tokenizer` of a file. Raises Refusal if tokenizers is missing or does not
+    load it.
+    """
+    tokenizers = extra("tokenizers", TOKENIZER_JSON, "engines")
+    with engine_errors("tokenizers does not load it"):
+        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        tokenizer.encode("a")  # 1.0 compiles a pattern when it first meets a text
+    return tokenizer
+
+
+def as_tokenizers(learned: Learned) -> Any:
+    """The `tokenizers.Tokenizer` of a tokenizer, of whichever version is installed. Raises Refusal
+    if it cannot be.
+    """
+    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
+        path = Path(folder, TOKENIZER_JSON)
+        path.write_bytes(forms.tokenizer_json(learned))  # tokenizers 1.0 loads from files only
+        return load_tokenizers(path)
+
+
+def as_tiktoken(ranks: Mapping[bytes, int], learned: Learned) -> Any:
+    """The `tiktoken.Encoding` of ranks, with a tokenizer's pattern and special tokens. Raises
+    Refusal if tiktoken is missing or cannot use them.
+    """
+    tiktoken = extra("tiktoken", RANKS, "engines")
+    with engine_errors("tiktoken does not load it"):
+        encoding = tiktoken.Encoding(
+            "ours",
+            pat_str="(?s:.+)" if learned.pattern is None else learned.pattern,  # it must have one
+            mergeable_ranks=dict(ranks),
+            special_tokens=learned.special_tokens,
+        )
+        encoding.encode("a")
+    return encoding
+
+
+def of_tiktoken(name: str) -> Learned:
+    """An encoding of the tiktoken package, whose ranks may have to be in that package's own
+    cache.
+    """
+    tiktoken = extra("tiktoken", f"tiktoken:{name}", "engines")
+    one_of("encoding of tiktoken", name, tiktoken.list_encoding_names())
+    advice = "set TIKTOKEN_CACHE_DIR to a folder that has them, or pass a file of ranks"
+    with engine_errors(f"tiktoken cannot get the ranks of {name} here; {advice}"):
+        encoding = tiktoken.get_encoding(name)
+    return forms.of_ranks(encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str)

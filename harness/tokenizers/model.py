@@ -26,7 +26,7 @@ from harness.tokenizers.encoding import (
     streamed,
 )
 from harness.tokenizers.ids_file import PLACES, Separator, outputs_of_ids, write_ids
-from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
+from harness.tokenizers.learned import Learned, pattern_name, pattern_named
 from harness.tokenizers.pre_tokenizer import compiled_pattern
 from variants.contract import GPT2_PATTERN, Merge
 
@@ -52,10 +52,6 @@ class Tokenizer:
         self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges, _ = learned
         self.origin = dict(origin or {})
         compiled_pattern(self.pattern)
-        try:
-            check_ids(learned)
-        except ValueError as error:
-            raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
         self._encoders: dict[bool, PlainEncoder] = {}
         self._decoder: PlainDecoder | None = None
 
@@ -273,18 +269,12 @@ class Tokenizer:
         """The same as a `tokenizers.Tokenizer`, of whichever version is installed. Raises Refusal
         if it cannot be.
         """
-        from harness.tokenizers.engines import (
-            as_tokenizers,  # late: few tokenizers are opened there
-        )
-
-        return as_tokenizers(self.learned)
+        return folders.as_tokenizers(self.learned)
 
     def tiktoken(self) -> Any:
         """The same as a `tiktoken.Encoding`. Raises Refusal if tiktoken would give other ids."""
-        from harness.tokenizers.engines import as_tiktoken
-
         forms.ranks_text(self.learned)
-        encoding = as_tiktoken(self.learned.token_ids(), self.learned)
+        encoding = folders.as_tiktoken(self.learned.token_ids(), self.learned)
 
         for text, number in self.special_tokens.items():
             if encoding.encode(text, allowed_special="all") != [number]:
