@@ -34,6 +34,11 @@ def rows_beside(test: str, name: str) -> list[Any]:
     ]
 
 
+def json_beside(test: str, name: str) -> Any:
+    """What a file of JSON beside a test holds."""
+    return json.loads(Path(test).with_name(name).read_text(encoding="utf-8"))
+
+
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """The rows of a file, and of its tables. What `every` says, each of them has."""
     content = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -4,14 +4,13 @@ is refused by name.
 
 from __future__ import annotations
 
-import json
 import random
 import unicodedata
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import regex
+from rows import json_beside
 from tokenizers_made import isolated
 
 from harness.tokenizers.pre_tokenizer import from_ruby, to_ruby
@@ -34,7 +33,7 @@ CHARACTERS = (
 """Those on which the two are known to differ, and some of each other kind. Without U+0345: `regex`
 takes it for a letter as soon as any part of a pattern disregards case.
 """
-PATTERNS = json.loads(Path(__file__).with_name("patterns.json").read_text(encoding="utf-8"))
+PATTERNS = json_beside(__file__, "patterns.json")
 """What both read alike; what means another thing to Oniguruma, or nothing, unless it is written in
 another way; what only Oniguruma has, or has with another meaning; and what is refused, with its
 part that is named.

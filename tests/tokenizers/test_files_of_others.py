@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from rows import rows_beside, write_files
+from rows import json_beside, rows_beside, write_files
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, isolated, learned
 
 from harness.common.errors import Refusal
@@ -24,16 +24,9 @@ from harness.tokenizers.forms import ranks_text, read_merges_file
 from harness.tokenizers.learned import Around, spelled, trained
 from harness.tokenizers.prune import prune
 
-HERE = Path(__file__).parent
-
-
-def table(name: str) -> Any:
-    return json.loads((HERE / name).read_text(encoding="utf-8"))
-
-
 # Tokenizers
 
-BROKEN = table("broken_tokenizers.json")
+BROKEN = json_beside(__file__, "broken_tokenizers.json")
 """The file that is loaded, what of a good tokenizer is changed (a whole file, or one text for
 another), the options of `load`, and the answer."""
 DEEP = {"pattern": "(" * 4000 + ")" * 4000}
@@ -69,7 +62,7 @@ def test_broken_files_are_refused_with_a_sentence(
 
 
 def test_files_of_gpt2_are_read_with_their_own_ids() -> None:
-    one = load(HERE / "gpt2", pattern="gpt2", special_tokens=["<|endoftext|>"])
+    one = load(Path(__file__).with_name("gpt2"), pattern="gpt2", special_tokens=["<|endoftext|>"])
     assert one.encode("the !<|endoftext|>") == [257, 220, 0, 258]
 
 
@@ -104,7 +97,7 @@ def test_a_tokenizer_json_means_here_what_hugging_face_means(
 # Merges
 
 MERGES = [(b"t", b"h"), (b"th", b"e")]
-LISTS = table("merges.json")
+LISTS = json_beside(__file__, "merges.json")
 """Contents with their form, or with what is wrong with them."""
 
 
@@ -132,7 +125,7 @@ def test_broken_files_are_refused_with_the_line(tmp_path: Path, content: str, wh
 
 # What a tokenizer.json does around a text
 
-AROUND = table("around.json")
+AROUND = json_beside(__file__, "around.json")
 PARTS: dict[str, dict[str, Any]] = AROUND["carried"]
 """Parts of a tokenizer.json by what they are."""
 

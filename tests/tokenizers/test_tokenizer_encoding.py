@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 import regex
 from exploring import examples
+from rows import json_beside
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pattern_family import all_slots, spelling
@@ -241,7 +242,7 @@ def test_rows_and_files_are_documents(tmp_path: Path, place: str | None, threads
         assert about["documents"] == places
 
 
-SEPARATORS = json.loads(Path(__file__).with_name("separators.json").read_text(encoding="utf-8"))
+SEPARATORS = json_beside(__file__, "separators.json")
 """Special tokens, a separator, its place, and the answer."""
 
 

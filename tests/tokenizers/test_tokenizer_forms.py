@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import json
 import multiprocessing
 import os
 import random
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 from exploring import examples
 from hypothesis import example, given
+from rows import json_beside
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, TEXT, learned
 
@@ -215,7 +215,7 @@ def test_a_folder_that_cannot_be_exchanged_is_saved_into(here: Path) -> None:
 # Which special token is for what
 
 
-ROLES_OF = json.loads(Path(__file__).with_name("roles.json").read_text(encoding="utf-8"))
+ROLES_OF = json_beside(__file__, "roles.json")
 """Special tokens, the end token that is named, and the roles of all."""
 
 

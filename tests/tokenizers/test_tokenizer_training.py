@@ -4,7 +4,6 @@ shorter training.
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import pyarrow
 import pytest
 import regex
 from exploring import seeds
+from rows import json_beside
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned, of_merges
@@ -109,7 +109,7 @@ def failing() -> Iterator[str]:
     raise RuntimeError("gone")
 
 
-BAD = json.loads(Path(__file__).with_name("bad_training.json").read_text(encoding="utf-8"))
+BAD = json_beside(__file__, "bad_training.json")
 """A source, options, what is raised, and its message; below those that JSON cannot hold."""
 BAD += [
     [[b"a", b"b\xff"], {}, "Refusal", "item 2: .* position 1: .*, or pass bytes with errors='rep"],
@@ -205,7 +205,7 @@ def test_an_impossible_cut_is_refused() -> None:
 
 # In place of `train_new_from_iterator` of transformers
 
-OLD = json.loads(Path(__file__).with_name("old_tokenizers.json").read_text(encoding="utf-8"))
+OLD = json_beside(__file__, "old_tokenizers.json")
 """Parts of a tokenizer, texts and keywords to choose from, and what is refused."""
 
 
