@@ -23,6 +23,7 @@ import pyarrow.parquet
 import pytest
 from measured import append, measured, stored
 from msgspec import structs
+from mutated import mutated_json
 from rows import rows_beside
 from workbench import (
     CHECKOUT,
@@ -292,12 +293,10 @@ def test_exports_hold_every_value_in_its_column(made: dict[str, Record], tmp_pat
         assert json.loads(row["special_tokens"]) == record["special_tokens"]
 
 
-# Values of lines replaced by odd ones, before those who read on
+# Lines with a value that is odd or missing, before those who read on
 
 FOLDER = CHECKOUT / "tests/fixtures/records"
 LINES = [line for path in sorted(FOLDER.glob("*.jsonl")) for line in path.read_text().splitlines()]
-VALUE = re.compile(r'(?<=":)(?:"[^"]*"|[\w.+-]+|\[[^][]*\]|\{[^{}]*\})')
-ODD = Path(__file__).with_name("odd_values.txt").read_text().split()
 FORMS = """
 --work
 --notes --phases
@@ -311,18 +310,12 @@ FORMS = """
 """
 
 
-def spoilt(line: str, draw: random.Random) -> str:
-    """A line in which a value is replaced."""
-    value = draw.choice(list(VALUE.finditer(line)))
-    return line[: value.start()] + draw.choice(ODD) + line[value.end() :]
-
-
 @pytest.mark.parametrize("seed", first_fast(range(3)))
 def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> None:
     draw, path, target = random.Random(seed), tmp_path / "r.jsonl", tmp_path / "shown.txt"
     compare = ["--compare", str(path), str(FOLDER / "forms.jsonl")]
     for _ in range(60 if seed else 1):
-        lines = [spoilt(line, draw) if draw.random() < 0.15 else line for line in LINES]
+        lines = [mutated_json(line, draw) if draw.random() < 0.15 else line for line in LINES]
         path.write_text("\n".join([*lines, ""]))
         codes = {table.main(compare)}
         for form in FORMS.splitlines():

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from mutated import mutated_json
 from rows import json_beside, rows_beside, write_files
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, isolated, learned
 
@@ -187,44 +188,8 @@ def test_a_note_says_which_files_lack_it(tmp_path: Path) -> None:
 
 # Mutated files and odd arrays of ids: one sentence, in bounded memory
 
-ODD: list[Any] = [
-    None,
-    True,
-    -1,
-    1.5,
-    1 << 70,
-    "",
-    "a",
-    "\x00",
-    "Ġ" * 300,
-    [],
-    [1, 2],
-    {},
-    {"": {}},
-]
 MUCH_AROUND = msgspec.convert(AROUND["of a manifest"], Around)
 JUNK = [b"", b"\xff", b"-1", b" ", b"\n\n", b"[" * 9999]
-
-
-def mutated_json(content: bytes, chance: random.Random) -> bytes:
-    """The content with one value, deep or not, replaced by an odd one, taken away or doubled."""
-    whole = part = json.loads(content)
-    while True:
-        keys = list(part) if isinstance(part, dict) else list(range(len(part)))
-        key = chance.choice(keys)
-        inner = part[key]
-        if not isinstance(inner, dict | list) or not inner or chance.random() < 0.3:
-            break
-        part = inner
-
-    change = chance.randrange(3)
-    if change == 0:
-        part[key] = chance.choice(ODD)
-    elif change == 1 or isinstance(part, dict):
-        del part[key]
-    else:
-        part.insert(0, inner)
-    return json.dumps(whole).encode()
 
 
 def mutated_bytes(content: bytes, chance: random.Random) -> bytes:
@@ -240,10 +205,10 @@ def test_a_mutated_tokenizer_is_loaded_or_refused(tmp_path: Path, seed: int) -> 
     save(tmp_path, learned("gpt2", SPECIALS, merges=20)._replace(around=MUCH_AROUND), {})
     names = FILES_OF["ours"]
     path = tmp_path / names[seed % len(names)]
-    mutated = mutated_bytes
     if path.suffix == ".json" and chance.random() < 0.5:
-        mutated = mutated_json
-    path.write_bytes(mutated(path.read_bytes(), chance))
+        path.write_text(mutated_json(path.read_bytes(), chance))
+    else:
+        path.write_bytes(mutated_bytes(path.read_bytes(), chance))
     options: dict[str, Any] = {}
     if path.name not in ("manifest.json", "tokenizer.json"):
         options = {"pattern": None, "special_tokens": ["<|e|>"]}
