@@ -25,7 +25,6 @@ A list of one text may be that text. A row runs its module as `python -m ...` do
 from __future__ import annotations
 
 import fnmatch
-import json
 import os
 import re
 import runpy
@@ -34,14 +33,17 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from unittest import mock
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 from rows import rows_of, write_files
 from workbench import contents, ran
+
+from harness.records.file import read_records
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 TRAIN = (
@@ -50,23 +52,23 @@ TRAIN = (
 )
 COLUMNS = {"COLUMNS": "200"}
 MADE = (".svg", ".png", ".html", ".md")
+RECORDS = "results/local/records.jsonl"
 LISTS = {"run", "out", "rows", "err", "files"}
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(msgspec.Struct, forbid_unknown_fields=True):
     """A command line and what its user relies on."""
 
-    name: str
     run: list[str]
-    write: dict[str, str] = field(default_factory=dict)
+    name: str = ""
+    write: dict[str, str] = {}
     exit: int = 0
-    out: list[str] = field(default_factory=list)
-    rows: list[str] = field(default_factory=list)
-    err: list[str] = field(default_factory=list)
+    out: list[str] = []
+    rows: list[str] = []
+    err: list[str] = []
     measured: int = 0
-    files: list[str] = field(default_factory=list)
-    holds: dict[str, list[str]] = field(default_factory=dict)
+    files: list[str] = []
+    holds: dict[str, list[str]] = {}
     folder: Literal["plain", "trained"] = "plain"
     given: str = ""
     process: bool = False
@@ -83,12 +85,12 @@ def read_rows() -> Iterator[Row]:
             for name in LISTS & written.keys():
                 if isinstance(written[name], str):
                     written[name] = [written[name]]
-            row = Row(**{"name": written["run"][-1], **written})
-            yield replace(row, name=f"{row.command}: {row.name}")
+            row = msgspec.convert(written, Row)
+            row.name = f"{row.command}: {row.name or row.run[-1]}"
+            yield row
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a command line did."""
 
     code: int
@@ -121,12 +123,10 @@ def test_command(
     for line in before:
         prepared = call(line, row, capfd)
         assert prepared.code == 0, prepared.err
-    files, records = contents(folder), stored_records(folder)
+    files, measured = contents(folder), measurements(folder)
     outcome = call(last, row, capfd)
 
-    after = stored_records(folder)
-    assert after[: len(records)] == records
-    expect_outcome(row, outcome, measurements(after) - measurements(records))
+    expect_outcome(row, outcome, measurements(folder) - measured)
     expect_files(row, folder, files)
 
 
@@ -138,7 +138,7 @@ def test_every_command_has_a_row_and_no_two_rows_have_one_name() -> None:
 def test_a_row_that_is_not_as_expected_is_reported() -> None:
     outcome = Outcome(0, "│ heap │ 0.12 s\n naive 3 ms right\n", "")
     texts = ["heap │ 0.12 s naive 3 ms", "right"]
-    right = Row("", ["python -m harness"], out=texts, rows=["heap", "naive"], measured=2)
+    right = Row(["python -m harness"], out=texts, rows=["heap", "naive"], measured=2)
     expect_outcome(right, outcome, 2)
     wrong: dict[str, Any] = {"exit": 2, "out": ["right", "heap"], "rows": ["hea"]}
     for name, value in {**wrong, "err": ["sentence"], "measured": 3}.items():
@@ -215,21 +215,11 @@ def without_progress(err: str) -> str:
     return re.sub(r"^(?:task \d+ of \d+: .*|.* \d+ \w+ elapsed.*)\n", "", err, flags=re.MULTILINE)
 
 
-def stored_records(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "results" / "local" / "records.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def measurements(records: list[dict[str, Any]]) -> int:
-    """How many trainings have a time. The only place that knows how records are written."""
-    trainers = set()
-    count = 0
-    for line in records:
-        if line.get("role") == "train":
-            trainers.add((line["run"], line["cell"]))
-        if "total" in line.get("seconds", {}):
-            count += (line["run"], line["cell"]) in trainers
-    return count
+def measurements(folder: Path) -> int:
+    """How many trainings have a time."""
+    path = folder / RECORDS
+    records = read_records([path]) if path.exists() else []
+    return sum(record.trains and "total" in record.measurement.seconds for record in records)
 
 
 def expect_files(row: Row, folder: Path, before: dict[str, bytes]) -> None:
@@ -245,6 +235,7 @@ def expect_files(row: Row, folder: Path, before: dict[str, bytes]) -> None:
             written.add(name)
 
     assert before.keys() <= after.keys()
+    assert after.get(RECORDS, b"").startswith(before.get(RECORDS, b""))
     expected = set[str]()
     for pattern in row.files:
         matching = fnmatch.filter(written, pattern)
