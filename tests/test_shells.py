@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from rows import write_files
+from shown_commands import commands
 from workbench import CHECKOUT
 
 PAGES = sorted(
@@ -22,8 +23,6 @@ PAGES = sorted(
     for pattern in ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "results/**/*.md")
     for path in CHECKOUT.glob(pattern)
 )
-BLOCK = re.compile(r"^```sh\n(?!#!)(.*?)^```$", re.MULTILINE | re.DOTALL)
-INLINE = re.compile(r"`((?:python -m |bpe-harness )[^`\n]+)`")
 PROGRAMS = (
     "python python3 bpe-harness pip make git g++ apt-get gzip zcat sbatch sed taskset valgrind"
     " source pre-commit py-spy"
@@ -36,15 +35,6 @@ done
 """Functions in place of the programs: each prints the words that it was given."""
 FILES = ("raw:a.gz", "raw:texts/a.txt.gz", "results/sweep/x/records.jsonl")
 """What the patterns of the commands match."""
-
-
-def commands(page: Path) -> list[str]:
-    """The commands that a page shows, in blocks and within sentences.
-
-    A script for a scheduler is a file, which nobody types.
-    """
-    text = page.read_text().replace(".venv/bin/", "")
-    return BLOCK.findall(text) + [code.replace("\\|", "|") for code in INLINE.findall(text)]
 
 
 def words_in(shell: str, command: str, folder: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shown_commands import commands
 from workbench import CHECKOUT
 
 from harness import corpora
@@ -25,8 +26,6 @@ from harness.runs.plan import planned
 from harness.worker.calling import OWN
 
 PAGES = [*CHECKOUT.glob("docs/explanation/*.md"), *CHECKOUT.glob("results/*/*.md")]
-FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INLINE = re.compile(r"`(python -m harness [^`]*)`")
 STORED = re.compile(r" results=(results/[\w/]+)(?: |$)")
 Key = tuple[Any, ...]
 STALE = {
@@ -36,16 +35,12 @@ STALE = {
 """Tables that their commands would make otherwise today; to be measured again."""
 
 
-def commands() -> dict[str, list[list[str]]]:
+def experiments() -> dict[str, list[list[str]]]:
     """The overrides of the experiments on the pages, by the folder of their records."""
     found: dict[str, list[list[str]]] = {}
     for page in PAGES:
-        text = page.read_text()
-        shown = INLINE.findall(text)
-        for block in FENCED.findall(text):
-            shown += block.replace("\\\n", " ").splitlines()
-        for command in shown:
-            place = STORED.search(" ".join(command.split()))
+        for command in "\n".join(commands(page)).replace("\\\n", " ").splitlines():
+            place = STORED.search(command)
             # superbpe is two commands in one, and a plan shows the second
             is_plain = "experiment=" in command and not re.search(r"\$|=superbpe", command)
             if place and is_plain and list((CHECKOUT / place[1]).glob("records.jsonl*")):
@@ -54,7 +49,7 @@ def commands() -> dict[str, list[list[str]]]:
     return found
 
 
-COMMANDS = commands()
+COMMANDS = experiments()
 
 
 def key(cell: Cell) -> Key:
