@@ -48,6 +48,12 @@ REASONS = {
     "needs your trainer",
 }
 """Why a command that is shown is not run; one of these, so that none is left out for any other."""
+TRAINERS = [
+    ("docs/explanation/flat.md", "<!-- model -->\n```python\n"),
+    ("notebooks/series.md", "%%writefile my_stage.py\n"),
+    ("notebooks/series.md", "<summary>One solution</summary>\n\n```\n"),
+]
+"""Pages that hold a trainer, and what is before it."""
 SHELLS = {
     "sh": ("bash", "-euo", "pipefail", "-c"),
     "python": (sys.executable, "-W", "error", "-c"),
@@ -110,10 +116,9 @@ def test_pages_of_the_site_lead_to_pages_of_code_and_to_the_executed_notebook(
 
 
 @pytest.mark.parametrize("quick", first_fast([True, False]))
-def test_the_page_of_flat_holds_a_program_that_conforms(quick: bool) -> None:
-    (source,) = [
-        block.code for block in blocks(DOCS / "explanation/flat.md") if block.mark == "model"
-    ]
+@pytest.mark.parametrize(("page", "shown"), TRAINERS)
+def test_a_trainer_on_a_page_conforms(page: str, shown: str, quick: bool) -> None:
+    (source,) = re.findall(rf"{shown}(.*?)^```", (CHECKOUT / page).read_text(), re.M | re.S)
     model = ModuleType("model")
     exec(source, model.__dict__)
     passing(quick_ones(trainer_checks(), quick), model.train)

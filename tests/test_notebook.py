@@ -6,20 +6,14 @@ import json
 import os
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from checked import passing, quick_ones
-from workbench import CHECKOUT, first_fast
-
-from harness.conformance import trainer_checks
+from workbench import CHECKOUT
 
 TEXT = CHECKOUT / "notebooks/series.md"
 NOTEBOOK = CHECKOUT / "notebooks/series.ipynb"
 MOST_SECONDS = 300
 CODE = re.compile(r"^```python\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
-EXERCISE = re.compile(r"%%writefile my_stage.py\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SOLUTION = re.compile(r"<summary>One solution</summary>\n\n```\n(.*?)^```", re.M | re.S)
 
 
 def test_the_stored_notebook_has_the_code_of_its_text_and_its_outputs() -> None:
@@ -31,17 +25,6 @@ def test_the_stored_notebook_has_the_code_of_its_text_and_its_outputs() -> None:
     assert "error" not in {output["output_type"] for output in outputs}
     pictures = [output["data"].pop("image/png", None) for output in outputs if "data" in output]
     assert len(pictures) - pictures.count(None) >= 10
-
-
-@pytest.mark.parametrize("code", [EXERCISE, SOLUTION], ids=["exercise", "solution"])
-@pytest.mark.parametrize("quick", first_fast([True, False]))
-def test_what_the_exercise_begins_with_and_its_solution_conform(
-    quick: bool, code: re.Pattern[str]
-) -> None:
-    (source,) = code.findall(TEXT.read_text())
-    stage = ModuleType("my_stage")
-    exec(source, stage.__dict__)
-    passing(quick_ones(trainer_checks(), quick), stage.train)
 
 
 @pytest.mark.slow
