@@ -83,17 +83,6 @@ def test_no_message_advises_to_replace_an_input(
     assert "replace" not in refused(command, capsys)
 
 
-def test_a_corpus_beside_its_ids_stays() -> None:
-    """The usual names of such data: corpus.json and corpus.bin."""
-    rows = '{"text": "low low lower"}\n{"text": "newest low"}\n'
-    Path("corpus.json").write_text(rows)
-    for _ in range(2):
-        command = "tokenizer encode saved --data corpus.json --output corpus.bin --overwrite"
-        assert main(command.split()) == OK
-        assert Path("corpus.json").read_text() == rows
-    assert Path("corpus.bin.json").is_file()
-
-
 @pytest.mark.parametrize(
     "output", ["/dev/full", "/dev/stdout", "/dev/null", "/proc/self/fd/1", "pipe", "saved"]
 )
