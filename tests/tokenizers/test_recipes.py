@@ -7,14 +7,13 @@ from __future__ import annotations
 import json
 import re
 import struct
-import subprocess
-import sys
 from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tokenizers_made import PATTERNS, TEXT, learned
+from workbench import ran
 
 from harness.tokenizer import Tokenizer
 from harness.tokenizers.learned import BYTES, Learned
@@ -56,8 +55,7 @@ def test_other_trainers_read_our_ids(tmp_path: Path, one: Learned, dtype: str) -
 
     section = PAGE.read_text().partition("## Read ids, and write files")[2]
     code = re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0]
-    command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = ran(tmp_path, "-W", "error", "-c", code)
     assert np.memmap(tmp_path / "ids.bin", dtype, mode="r").tolist() == ids  # nanoGPT
     index, numbers = (tmp_path / "ids.idx").read_bytes(), (tmp_path / "ids.bin").read_bytes()
     assert read_megatron(index, numbers) == documents

@@ -9,8 +9,6 @@ import json
 import os
 import random
 import resource
-import subprocess
-import sys
 from array import array
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -27,6 +25,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pattern_family import all_slots, spelling
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, replayed
+from workbench import ran
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import formats
@@ -168,8 +167,7 @@ def printed(folder: Path, code: str) -> list[str]:
     """The lines that a process prints in a folder with a tokenizer and a text."""
     ONE.save(folder / "saved")
     (folder / "text.txt").write_text(TEXT)
-    command = [sys.executable, "-c", code]
-    return subprocess.check_output(command, cwd=folder, text=True).splitlines()
+    return ran(folder, "-c", code, check=True).stdout.splitlines()
 
 
 def test_encoding_a_file_composes_no_configuration(tmp_path: Path) -> None:

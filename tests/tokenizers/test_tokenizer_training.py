@@ -5,8 +5,6 @@ shorter training.
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,10 +16,11 @@ import pyarrow
 import pytest
 import regex
 from exploring import seeds
-from rows import json_beside
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rows import json_beside
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned, of_merges
+from workbench import ran
 
 from harness.__main__ import main as harness
 from harness.common.errors import Refusal
@@ -285,6 +284,5 @@ print([name for name in sys.modules if name.startswith("harness.tokenizers")])
 @pytest.mark.parametrize("plan", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_a_plain_run_needs_nothing_of_tokenizers(tmp_path: Path, plan: str) -> None:
     (tmp_path / "text.txt").write_text("low lower lowest " * 20)
-    command = [sys.executable, "-c", PLAIN_RUN, f"plan={plan}"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = ran(tmp_path, "-c", PLAIN_RUN, f"plan={plan}", check=True)
     assert done.stdout.splitlines()[-1] == "[]"
