@@ -11,7 +11,7 @@ import pytest
 from failing_calls import COMMANDS, KINDS
 from workbench import CHECKOUT, SUPPORT, ran
 
-FAST = [("encode over", "rename")]
+FAST = [("encode over", "rename"), ("train beside", "rename")]
 MOST = os.environ.get("FAILING_CALLS", "1")
 """How many calls of a kind fail besides the first, one in each case: the last alone, or all of them in the
 weekly workflow.

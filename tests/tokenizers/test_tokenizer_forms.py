@@ -4,7 +4,6 @@ hold is refused.
 
 from __future__ import annotations
 
-import errno
 import itertools
 import multiprocessing
 import os
@@ -22,9 +21,8 @@ from rows import json_beside
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, TEXT, learned
 
-from harness.common import files
 from harness.common.errors import Refusal
-from harness.common.files import exchange, rename
+from harness.common.files import exchange
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load
 from harness.tokenizers import folder as folder_module
@@ -171,38 +169,6 @@ def test_a_save_is_on_disk_before_it_takes_its_place(
     save(tmp_path / "tokenizer", MINE, {}, overwrite=True)
     assert {*steps[:-3]} == {"new", *SAVED}
     assert steps[-3:] == ["exchanged", "tokenizer", tmp_path.name]
-
-
-@pytest.mark.parametrize("survivors", range(len(SAVED)))
-def test_a_save_that_a_full_disk_cuts_short_is_never_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int
-) -> None:
-    """Where the files are replaced one by one, because others are in their folder and stay, and
-    cannot be put back.
-    """
-    save(tmp_path, MINE, {})
-    (tmp_path / "notes.txt").write_text("mine")
-    calls = itertools.count()
-
-    def cut_short(source: Path, target: Path, flag: int) -> None:
-        if next(calls) >= survivors:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        rename(source, target, flag)
-
-    monkeypatch.setattr(files, "rename", cut_short)
-    refused = r"cannot write a tokenizer to .* \(No space left on device\); choose another folder"
-    with pytest.raises(Refusal, match=refused):
-        save(tmp_path, OTHER, {}, overwrite=True)
-    monkeypatch.undo()
-    if survivors == 0:
-        assert load(tmp_path).learned == MINE
-    else:
-        with pytest.raises(Refusal, match=r"it is not the file that manifest\.json describes"):
-            load(tmp_path)
-
-    save(tmp_path, OTHER, {}, overwrite=True)
-    assert load(tmp_path).learned == OTHER
-    assert contents(tmp_path).keys() == {*SAVED, "notes.txt"}
 
 
 def test_a_folder_that_cannot_be_exchanged_is_saved_into(here: Path) -> None:
