@@ -20,6 +20,7 @@ from hypothesis import example, given
 from rows import json_beside
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, TEXT, learned
+from workbench import contents
 
 from harness.common.errors import Refusal
 from harness.common.files import exchange
@@ -41,10 +42,6 @@ OTHER = trained(MERGES[:1], [], GPT2_PATTERN)
 words = st.text("ab\x00ÿ", min_size=1, max_size=12).map(
     lambda text: text.encode("latin-1")
 ) | st.binary(min_size=1)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_files_are_written_and_read_as_ever(tmp_path: Path) -> None:
