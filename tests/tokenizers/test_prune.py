@@ -105,15 +105,12 @@ def test_special_tokens_and_what_is_added_stay() -> None:
     assert pruning.tokenizer.vocab[moved["pad_id"]] == one.vocab[300]
 
 
-def test_a_pruned_tokenizer_is_saved_with_the_map_and_is_not_cut(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pruned_tokenizer_is_saved_with_the_map_and_is_not_cut(tmp_path: Path) -> None:
     one = Tokenizer(learned("gpt4", ("<s>",)), {"inherited_merges": 200})
     one.save(tmp_path / "old")
     (tmp_path / "text").write_text(TEXT[:200])
     options = ["--data", str(tmp_path / "text"), "--output", str(tmp_path / "new")]
     assert main(["prune", str(tmp_path / "old"), *options]) == 0
-    assert "have the same tokens as before" in capsys.readouterr().out
 
     new = load(tmp_path / "new")
     new_ids = json.loads((tmp_path / "new/new_ids.json").read_text())

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from exploring import examples
 from hypothesis import example, given
-from rows import json_beside
 from hypothesis import strategies as st
+from rows import json_beside
 from tokenizers_made import PATTERNS, TEXT, learned
 from workbench import contents
 
@@ -100,9 +100,6 @@ def test_a_tokenizer_is_made_of_a_vocabulary_and_merges() -> None:
     merges: list[Any] = [(b"t", b"h")]
     tokenizer = Tokenizer.from_vocab(vocab, merges, ["<|endoftext|>", "<|e|>"])
     assert tokenizer.encode("the<|e|><|endoftext|>") == [300, 101, 7000, 7001]
-    plain = Tokenizer.from_vocab(vocab, merges)
-    assert plain.encode("th<|e|>") == [300, *b"<|e|>"]
-    assert plain.pattern == GPT2_PATTERN
 
     with pytest.raises(Refusal, match="it gives no id to 'the'; pass both whole"):
         Tokenizer.from_vocab(vocab, [*merges, (b"th", b"e")])
@@ -305,18 +302,6 @@ def test_the_content_decides_whether_a_file_is_ranks_or_a_tokenizer_json(tmp_pat
     for name in ("tokenizer.model", "ranks.tiktoken", "ranks.txt"):
         shutil.copy(tmp_path / "saved/ranks.tiktoken", tmp_path / name)
         assert load(tmp_path / name, **options).learned == MINE
-        with pytest.raises(Refusal, match=f"{name} lacks its pattern"):
-            load(tmp_path / name)
 
     shutil.copy(tmp_path / "saved/tokenizer.json", tmp_path / "other.model")
     assert load(tmp_path / "other.model").learned == MINE
-    (tmp_path / "words.model").write_bytes(b"\n\x0e\n\x05<unk>")
-    with pytest.raises(Refusal, match=r"words\.model is not a tokenizer; pass a folder with"):
-        load(tmp_path / "words.model")
-
-
-def test_the_most_complete_form_of_a_folder_is_read(tmp_path: Path) -> None:
-    save(tmp_path, MINE, {"variant": "mine"})
-    (tmp_path / "manifest.json").unlink()
-    alone = load(tmp_path)
-    assert (alone.learned, alone.origin) == (MINE, {})
