@@ -22,7 +22,7 @@ from exploring import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pattern_family import all_slots, spelling
-from rows import json_beside
+from rows import json_beside, write_files
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, replayed
 from workbench import ran
 
@@ -211,31 +211,26 @@ def test_a_file_is_encoded_as_its_bytes(
 @pytest.mark.parametrize("threads", [1, 3])
 def test_rows_and_files_are_documents(tmp_path: Path, place: str | None, threads: int) -> None:
     documents = [TEXT, "the", "", "cat's", TEXT * 3, "le chat"]
-    (tmp_path / "files").mkdir()
-    with (tmp_path / "rows.jsonl").open("w") as rows:
-        for number, document in enumerate(documents):
-            rows.write(json.dumps({"text": document}) + "\n")
-            (tmp_path / f"files/{number}.txt").write_text(document)
+    write_files(tmp_path, {f"files/{number}.txt": text for number, text in enumerate(documents)})
+    rows = [json.dumps({"text": document}) for document in documents]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
 
     end = [ONE.special_tokens["<|e|>"]]
-    expected = list[int]()
-    places = list[int]()
+    before, after, between = (end * (place == name) for name in ("before", "after", "between"))
+    expected, places = list[int](), list[int]()
     for document in documents:
-        if place == "between" and places:
-            expected += end
+        expected += between if places else []
         places.append(len(expected))
-        before, after = end * (place == "before"), end * (place == "after")
         expected += [*before, *ONE.encode(document), *after]
 
-    separator: dict[str, Any] = {}
-    if place is not None:
-        separator = {"separator": "<|e|>", "separate": place}
+    separator = "<|e|>" if place else False
     for name in ("rows.jsonl", "files"):
         output = tmp_path / f"{name}.bin"
-        ids = ONE.encode_file(tmp_path / name, output, threads=threads, **separator)
+        ids = ONE.encode_file(
+            tmp_path / name, output, threads=threads, separator=separator, separate=place
+        )
         assert ids.tolist() == expected
-        about = json.loads(Path(f"{output}.json").read_text())
-        assert about["documents"] == places
+        assert json.loads(Path(f"{output}.json").read_text())["documents"] == places
 
 
 SEPARATORS = json_beside(__file__, "separators.json")
