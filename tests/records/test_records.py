@@ -13,7 +13,6 @@ import os
 import random
 import re
 import resource
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+from gating import new_repository
 from measured import append, measured, stored
 from msgspec import structs
 from mutated import mutated_json
@@ -109,10 +109,7 @@ def test_a_record_names_no_place_host_or_variable_of_this_machine(
 def test_the_commit_of_a_project_that_we_are_only_installed_in_is_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
-    subprocess.run([*git, "init", "--quiet"], check=True)
-    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message=theirs"], check=True)
-    monkeypatch.setattr(machine, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(machine, "CHECKOUT", new_repository(tmp_path))
     assert len(machine.checkout_state()["commit"]) == 12
     (tmp_path / "site-packages").mkdir()
     monkeypatch.setattr(machine, "CHECKOUT", tmp_path / "site-packages")
