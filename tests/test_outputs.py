@@ -23,13 +23,11 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 @pytest.fixture(autouse=True)
 def folder(here: Path) -> None:
+    names = ("repeats.jsonl", "other.jsonl", "new/records.jsonl")
+    files = dict.fromkeys(names, (FIXTURES / "records" / "repeats.jsonl").read_text())
     texts = {"text.txt": "low low lower newest\n", "other.txt": "low low\n"}
-    write_files(
-        here, {**texts, "rows.jsonl": '{"text": "low low lower"}\n', "seeds.txt": '"low"\n'}
-    )
-    for name in ("repeats.jsonl", "other.jsonl", "new/records.jsonl"):
-        (here / name).parent.mkdir(exist_ok=True)
-        shutil.copy(FIXTURES / "records" / "repeats.jsonl", here / name)
+    rows = {"rows.jsonl": '{"text": "low low lower"}\n', "seeds.txt": '"low"\n'}
+    write_files(here, {**files, **texts, **rows})
     shutil.copytree(FIXTURES / "command_rows" / "folder" / "gate_pass", here / "gate_pass")
     train(here / "text.txt", 262).save("saved")
 
