@@ -9,7 +9,7 @@ import json
 import os
 import random
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from itertools import chain, count, islice, pairwise
 from pathlib import Path
@@ -251,13 +251,6 @@ def test_a_separator_that_is_not_clear_is_refused(
 LAST = max(ONE.vocab)
 NUMBERS = [*range(250), *range(60_000, 60_040), *range(2**31, 2**31 + 30)]
 SPARSE = {number: CHANCE.randbytes(CHANCE.randint(0, 40)) for number in NUMBERS}
-CONTAINERS: list[Callable[[list[int]], Iterable[int]]] = [
-    list,
-    iter,
-    partial(array, "q"),
-    partial(np.array, dtype=np.int64),
-    partial(np.array, dtype=">i8"),
-]
 DECODERS = [built("_encoder").Decoder(SPARSE), PlainDecoder(SPARSE)]
 
 
@@ -266,13 +259,12 @@ DECODERS = [built("_encoder").Decoder(SPARSE), PlainDecoder(SPARSE)]
     unknown=st.sampled_from([-1, 251, 2**31 - 1, 2**63 - 1]),
 )
 @examples(60)
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize(
+    "container", [list, iter, partial(array, "q"), partial(np.array, dtype=">i8")]
+)
 @pytest.mark.parametrize("decoder", DECODERS, ids=["compiled", "plain"])
 def test_ids_are_decoded_as_by_the_vocabulary(
-    decoder: PlainDecoder,
-    container: Callable[[list[int]], Iterable[int]],
-    ids: list[int],
-    unknown: int,
+    decoder: PlainDecoder, container: Any, ids: list[int], unknown: int
 ) -> None:
     assert decoder.decode(container(ids)) == b"".join(SPARSE[number] for number in ids)
     with pytest.raises(KeyError) as raised:
