@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import random
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from planted_faults import FAULTS, Fault, caught_by, place_of, plant
+from planted_faults import FAULTS, Fault, caught_by, place_of
 from rows import write_files
 from workbench import CHECKOUT
 
@@ -41,12 +39,3 @@ def test_a_fault_is_caught_by_the_test_that_fails_only_with_it(
     write_files(tmp_path, {**files, "tests/room/test_four.py": test})
     fault = Fault("two and two are five", "return 4", "return 5", "tests/room/test_four.py")
     assert caught_by(fault, tmp_path) == caught
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [".py", ".hpp"])
-def test_a_fault_drawn_by_the_date_is_caught(kind: str) -> None:
-    """All of them take half an hour, once a week: python tests/support/planted_faults.py."""
-    of_kind = [fault for fault in FAULTS if place_of(fault, CHECKOUT).suffix == kind]
-    drawn = random.Random(datetime.now(UTC).toordinal()).choice(of_kind)
-    assert plant([drawn])[drawn] is not None
