@@ -169,10 +169,10 @@ def test_command_and_function_extend_as_a_run_does(here: Path) -> None:
         options = ["--vocab-size", "290", "--save", "saved", "--overwrite"]
         assert main(["train", "t.txt", *options, *(f"--{option}" for option in given)]) == 0
 
-        for tokenizer in (load("saved"), train(Path("t.txt"), 290, **how)):
-            assert tokenizer.learned == expected.learned
-            inherited = tokenizer.origin.get("inherited_merges")
-            assert inherited == expected.origin.get("inherited_merges")
+        saved = load("saved")
+        assert saved.learned == expected.learned
+        inherited = "inherited_merges"
+        assert saved.origin.get(inherited) == expected.origin.get(inherited)
 
     seeded = train(Path("t.txt"), 290, seeds=[" the", " of"], protected=[" the", "o"])
     assert seeded.learned == expected.learned
