@@ -35,7 +35,6 @@ STORED = {line.partition("\t")[0]: line for line in LINES}
 @functools.cache
 def classes() -> dict[str, Any]:
     """The byte-level classes of the installed transformers by name."""
-    pytest.importorskip("tokenizers.trainers")
     transformers = pytest.importorskip("transformers")
     found = {}
     for name in dir(transformers):

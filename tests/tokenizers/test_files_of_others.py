@@ -133,7 +133,6 @@ PARTS: dict[str, dict[str, Any]] = AROUND["carried"]
 
 @pytest.mark.parametrize("name", PARTS)
 def test_what_is_around_a_text_is_carried(tmp_path: Path, name: str) -> None:
-    pytest.importorskip("tokenizers.processors")
     path = changed(tmp_path, **PARTS[name])
     original = json.loads(path.read_text())
     tokenizer = load(path)
@@ -166,7 +165,6 @@ def test_added_tokens_that_are_not_special_are_decoded_after_every_door(
     tmp_path: Path, door: str
 ) -> None:
     """`tokenizers` drops special tokens when it decodes."""
-    pytest.importorskip("tokenizers")
     path = changed(tmp_path, **PARTS["added tokens that are not special"])
     opened = DOORS[door](path).huggingface()
     ids = opened.encode("<|e|>the cat<|endoftext|><|e|>x").ids

@@ -55,8 +55,6 @@ def test_an_engine_gives_our_ids_or_does_not_load_as_documented(
 
 
 def test_the_file_that_people_load_is_checked(tmp_path: Path) -> None:
-    for engine in ("tokenizers", "tiktoken"):
-        pytest.importorskip(engine)
     other = changed(tmp_path, pre_tokenizer__use_regex=False)
     ours = Tokenizer(learned("gpt2", SPECIALS))
     for source in (other, other.parent):

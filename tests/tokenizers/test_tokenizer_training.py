@@ -216,7 +216,6 @@ def some_of(choices: dict[str, list[Any]], chance: random.Random) -> dict[str, A
 
 @pytest.mark.parametrize("seed", seeds(70, fast=24))
 def test_transformers_trains_the_same_files(tmp_path: Path, seed: int) -> None:
-    pytest.importorskip("tokenizers.trainers")
     transformers = pytest.importorskip("transformers")
     chance = random.Random(seed)
     path = changed(tmp_path, **some_of(OLD["parts"], chance))
@@ -255,14 +254,12 @@ def test_what_would_differ_is_refused_before_anything_is_read(
     tmp_path: Path, changes: dict[str, Any], keywords: dict[str, Any], answer: str
 ) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    pytest.importorskip("tokenizers.trainers")
     old = tokenizers.Tokenizer.from_file(str(changed(tmp_path, **changes)))
     with pytest.raises(Refusal, match=answer):
         train_new_from_iterator(old, unread(), 300, **keywords)
 
 
 def test_a_tokenizer_of_tokenizers_gives_one_of_tokenizers() -> None:
-    pytest.importorskip("tokenizers.trainers")
     old = Tokenizer(learned("gpt2", SPECIALS)).huggingface()
     new = train_new_from_iterator(old, [TEXT.encode()], 300)
     assert (type(new), new.get_vocab_size()) == (type(old), 300)
