@@ -4,7 +4,6 @@ to pass.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,38 +22,22 @@ STAGE, CARD, TEST = PLACES = [
 
 
 @pytest.mark.slow
-def test_three_files_pass_everything_and_an_edit_is_judged(tmp_path: Path) -> None:
+def test_three_files_pass_everything(tmp_path: Path) -> None:
     checkout = copied(tmp_path)
 
-    def python(command: str) -> subprocess.CompletedProcess[str]:
+    def python(command: str) -> str:
         variables = {"PYTHONPATH": str(checkout), "BPE_HARNESS_CACHE": str(checkout / "cache")}
-        return ran(checkout, *command.split(), variables=variables)
-
-    made = python("-m harness.new_variant my_stage")
-    assert (made.returncode, made.stderr) == (errors.OK, "")
-    assert made.stdout.splitlines()[:3] == PLACES
-    card = yaml.safe_load((checkout / CARD).read_text())
-    assert card["_target_"] == "variants.my_stage:train"
-    assert list(card) == list(yaml.safe_load((checkout / "conf/variant/heap.yaml").read_text()))
-
-    conformance = "-m harness.conformance my_stage --tie-break greatest_bytes"
-    for command in (
-        f"-m ruff check {STAGE} {TEST}",
-        f"-m ruff format --check {STAGE} {TEST}",
-        f"-m pytest -q -p no:cacheprovider {TEST} {STAGE}",
-        f"-m mypy --follow-imports=silent --cache-dir cache {STAGE} {TEST}",
-        conformance,
-        "-m harness --help all",
-    ):
-        ended = python(command)
+        ended = ran(checkout, *command.split(), variables=variables)
         assert ended.returncode == errors.OK, ended.stdout + ended.stderr
-    assert "my_stage" in ended.stdout
+        return ended.stdout
 
-    right = "[merge_pair(word, pair, new_token) for word in words]"
-    source = (checkout / STAGE).read_text()
-    assert right in source
-    (checkout / STAGE).write_text(source.replace(right, "[word for word in words]"))
-    assert python(conformance).returncode == errors.MISMATCH
+    assert python("-m harness.new_variant my_stage").splitlines()[:3] == PLACES
+    card = yaml.safe_load((checkout / CARD).read_text())
+    assert list(card) == list(yaml.safe_load((checkout / "conf/variant/heap.yaml").read_text()))
+    python(f"-m ruff check {STAGE} {TEST}")
+    python(f"-m ruff format --check {STAGE} {TEST}")
+    python(f"-m pytest -q -p no:cacheprovider {TEST} {STAGE}")
+    python(f"-m mypy --follow-imports=silent --cache-dir cache {STAGE} {TEST}")
 
 
 def test_an_installed_package_is_not_written_to(
