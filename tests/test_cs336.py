@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from shown import blocks_after
 
 from harness.cs336 import AssignmentTokenizer
 from harness.tokenizer import train
@@ -14,13 +14,12 @@ from harness.tokenizer import train
 PAGE = Path(__file__).parent.parent / "docs/how-to/cs336.md"
 END = "<|endoftext|>"
 TEXT = f"low lower lowest, newest widest: the lowest of the newest.{END}Ein Test, größer 🙃.\n" * 4
-ADAPTERS = re.compile(r"<!-- file: adapters.py -->\n```python\n(.*?)^```", re.M | re.S)
 
 
 @pytest.fixture(scope="module")
 def adapters() -> ModuleType:
     """The adapters.py that the page shows."""
-    (source,) = ADAPTERS.findall(PAGE.read_text())
+    (source,) = blocks_after(PAGE, "<!-- file: adapters.py -->\n```python\n")
     module = ModuleType("adapters")
     exec(source, module.__dict__)
     return module

@@ -24,6 +24,7 @@ import tomllib
 from checked import passing, quick_ones
 from planted_faults import copied
 from rows import write_files
+from shown import blocks_after
 from workbench import CHECKOUT, first_fast, ran
 
 from harness.common import errors
@@ -98,9 +99,9 @@ def test_pages_of_the_site_lead_to_pages_of_code_and_to_the_executed_notebook(
 
 
 @pytest.mark.parametrize("quick", first_fast([True, False]))
-@pytest.mark.parametrize(("page", "shown"), TRAINERS)
-def test_a_trainer_on_a_page_conforms(page: str, shown: str, quick: bool) -> None:
-    (source,) = re.findall(rf"{shown}(.*?)^```", (CHECKOUT / page).read_text(), re.M | re.S)
+@pytest.mark.parametrize(("page", "before"), TRAINERS)
+def test_a_trainer_on_a_page_conforms(page: str, before: str, quick: bool) -> None:
+    (source,) = blocks_after(CHECKOUT / page, before)
     model = ModuleType("model")
     exec(source, model.__dict__)
     passing(quick_ones(trainer_checks(), quick), model.train)

@@ -17,6 +17,7 @@ import setuptools
 import tomllib
 import yaml
 from omegaconf import OmegaConf
+from shown import blocks_after
 from workbench import CHECKOUT, ran
 
 import harness
@@ -44,11 +45,6 @@ def found(pattern: str, name: str) -> list[Any]:
 
 def card(name: str) -> dict[str, Any]:
     return dict(yaml.safe_load(text(name)))
-
-
-def block(page: str, language: str, number: int) -> str:
-    """One of the fenced blocks of one language in a Markdown file."""
-    return str(re.findall(rf"(?ms)^```{language}\n(.*?)^```", text(page))[number])
 
 
 def git_files(*arguments: str) -> set[str]:
@@ -118,11 +114,13 @@ def test_every_card_loads_and_says_everything() -> None:
 
 
 def test_recipes_for_cards_have_the_keys_of_the_others() -> None:
-    variant = yaml.safe_load(block("docs/how-to/variant.md", "yaml", 0))
+    variant = yaml.safe_load(blocks_after(CHECKOUT / "docs/how-to/variant.md", "^```yaml\n")[0])
     assert list(variant) == list(card("conf/variant/heap.yaml"))
     assert variant["_target_"] == f"variants.{variant['name']}:train"
 
-    data = yaml.safe_load(block("docs/reference/configuration.md", "yaml", -1))
+    data = yaml.safe_load(
+        blocks_after(CHECKOUT / "docs/reference/configuration.md", "^```yaml\n")[-1]
+    )
     other = card("conf/data/big_txt.yaml")
     assert list(data) == list(other)
     assert list(data["source"]) == list(other["source"])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from rows import write_files
-from shown_commands import commands
+from shown import commands
 from workbench import CHECKOUT
 
 PAGES = sorted(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown_commands import commands
+from shown import commands
 from workbench import CHECKOUT
 
 from harness import corpora

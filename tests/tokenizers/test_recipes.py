@@ -5,13 +5,13 @@ published layout.
 from __future__ import annotations
 
 import json
-import re
 import struct
 from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from shown import blocks_after
 from tokenizers_made import PATTERNS, TEXT, learned
 from workbench import ran
 
@@ -53,8 +53,7 @@ def test_other_trainers_read_our_ids(tmp_path: Path, one: Learned, dtype: str) -
     documents = [tokenizer.encode(document + END) for document in DOCUMENTS]
     ids = [*chain.from_iterable(documents)]
 
-    section = PAGE.read_text().partition("## Read ids, and write files")[2]
-    code = re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0]
+    (code,) = blocks_after(PAGE, "## Read ids, and write files.*?```python\n")
     done = ran(tmp_path, "-W", "error", "-c", code)
     assert np.memmap(tmp_path / "ids.bin", dtype, mode="r").tolist() == ids  # nanoGPT
     index, numbers = (tmp_path / "ids.idx").read_bytes(), (tmp_path / "ids.bin").read_bytes()

@@ -1,4 +1,4 @@
-"""The commands that a page shows."""
+"""What pages show: commands, and blocks of code."""
 
 from __future__ import annotations
 
@@ -17,3 +17,8 @@ def commands(page: Path) -> list[str]:
     text = page.read_text().replace(".venv/bin/", "")
     inline = [" ".join(code.split()) for code in INLINE.findall(text)]
     return BLOCK.findall(text) + [code.replace("\\|", "|") for code in inline]
+
+
+def blocks_after(page: Path, before: str) -> list[str]:
+    """The blocks of code before which the page has what matches an expression."""
+    return re.findall(rf"(?ms){before}(.*?)^```", page.read_text())
