@@ -42,11 +42,10 @@ def broken(folder: Path, name: str, changes: dict[str, Any]) -> Path:
     save(folder, learned("gpt2", SPECIALS), {})
     for file, change in changes.items():
         path = folder / file
-        text = path.read_text(encoding="utf-8")
-        path.unlink()
         if isinstance(change, list):
             old, new = change
-            change = text.replace(old, new, 1)
+            change = path.read_text(encoding="utf-8").replace(old, new, 1)
+        path.unlink()
         if change is not None:
             path.write_text(change, encoding="utf-8", newline="")
     return folder / name

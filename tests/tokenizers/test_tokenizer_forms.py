@@ -11,7 +11,7 @@ import random
 import shutil
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,7 +106,7 @@ def test_a_tokenizer_is_made_of_a_vocabulary_and_merges() -> None:
     with pytest.raises(Refusal, match="it gives two ids to one token"):
         Tokenizer.from_vocab({**vocab, 301: b"th"}, merges)
     with pytest.raises(TypeError, match=r"vocab maps 'th' to 301, not an id .int. to a token"):
-        Tokenizer.from_vocab(cast(Any, {**vocab, "th": 301}), merges)
+        Tokenizer.from_vocab({**vocab, "th": 301}, merges)  # type: ignore[dict-item]
     merges.append(("t", "h"))
     with pytest.raises(TypeError, match=r"merge 2 is .'t', 'h'., not a pair of tokens"):
         Tokenizer.from_vocab(vocab, merges)
