@@ -1,145 +1,113 @@
 """Word counters that are wrong in one way each: mistakes found in published code, and their nearest
 relatives.
 
-`honest` reads the whole file at once and is written apart from the counters of this project. Most
-of the others are it with one of its steps replaced.
+`honest` is the definition. Most of the others are it on another text, or on one that is to be read
+in another way.
 """
 
 from __future__ import annotations
 
 import re
+import tempfile
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import regex
-
-from variants.contract import NULL_METER, Corpus, InvalidText, Meter, WordCounts
+from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Meter, WordCounts
+from variants.counting.pretokenize import serial
 
 Count = Callable[..., WordCounts]
+MEBIBYTE = 1 << 20
+honest = serial
 
 
-def read_bytes(corpus: Corpus) -> bytes:
+def counted(content: bytes, corpus: Corpus) -> WordCounts:
+    """The words of another text that is read as the corpus is."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        return honest(replace(corpus, path=file.name))
+
+
+def content_of(corpus: Corpus) -> bytes:
     return Path(corpus.path).read_bytes()
-
-
-def decode(content: bytes, corpus: Corpus) -> str:
-    try:
-        return content.decode("utf-8", corpus.errors)
-    except UnicodeDecodeError as error:
-        raise InvalidText(corpus.path, error.start) from None
-
-
-def split(text: str, special_tokens: Sequence[str], longest_first: bool = True) -> list[str]:
-    if not special_tokens:
-        return [text]
-    return regex.split(
-        "|".join(map(regex.escape, sorted(special_tokens, key=len, reverse=longest_first))), text
-    )
-
-
-def pre_tokens(document: str, pattern: str) -> Iterable[str]:
-    return (match.group() for match in regex.finditer(pattern, document))
-
-
-def words_of(
-    content: bytes,
-    corpus: Corpus,
-    decode: Callable[[bytes, Corpus], str] = decode,
-    split: Callable[[str, Sequence[str]], list[str]] = split,
-    pre_tokens: Callable[[str, str], Iterable[str]] = pre_tokens,
-) -> Counter[bytes]:
-    """The words of a text by the definition, with the steps that are given in place of its own."""
-    if corpus.pattern is None:
-        # Every byte as the character of that number, so that text and bytes are split by the same
-        # lines.
-        special_tokens = [token.encode().decode("latin-1") for token in corpus.special_tokens]
-        documents = split(content.decode("latin-1"), special_tokens)
-        return Counter(document.encode("latin-1") for document in documents if document)
-
-    words: Counter[bytes] = Counter()
-    for document in split(decode(content, corpus), corpus.special_tokens):
-        words.update(word.encode() for word in pre_tokens(document, corpus.pattern))
-    return words
-
-
-def reading(**steps: Any) -> Count:
-    """The definition as a word counter, with the steps that are given in place of its own."""
-
-    def count(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
-        content = read_bytes(corpus)
-        meter.lap("read")
-        words = words_of(content, corpus, **steps)
-        meter.lap("count")
-        return WordCounts.from_items(words.items())
-
-    return count
-
-
-honest = reading()
 
 
 # Reading and decoding.
 
 
-def decoding(change: Callable[[str], str]) -> Count:
-    """The definition with another text in place of the one that was read."""
-    return reading(decode=lambda content, corpus: change(decode(content, corpus)))
+def reading(change: Callable[[bytes], bytes]) -> Count:
+    """The definition on a changed text."""
+    return lambda corpus: counted(change(content_of(corpus)), corpus)
 
 
-def decode_megabytes(content: bytes, corpus: Corpus) -> str:
-    starts = range(0, len(content), 1 << 20)
-    return "".join(decode(content[start : start + (1 << 20)], corpus) for start in starts)
+def replace_bytes(content: bytes) -> bytes:
+    """Put a replacement in for every bad byte, not for every bad sequence."""
+    text = content.decode("utf-8", "surrogateescape")
+    return re.sub("[\udc80-\udcff]", "\ufffd", text).encode()
 
 
-def decode_replacing_bytes(content: bytes, corpus: Corpus) -> str:
-    """Puts a replacement in for every bad byte, not for every bad sequence."""
-    if corpus.errors == "strict":
-        return decode(content, corpus)
-    return re.sub("[\udc80-\udcff]", "\ufffd", content.decode("utf-8", "surrogateescape"))
+translates_line_ends = reading(lambda content: content.replace(b"\r\n", b"\n"))
+takes_a_byte_order_mark_off = reading(lambda content: content.removeprefix(b"\xef\xbb\xbf"))
+normalises = reading(lambda content: unicodedata.normalize("NFC", content.decode()).encode())
+drops_invalid_bytes = reading(lambda content: content.decode("utf-8", "ignore").encode())
+replaces_every_bad_byte = reading(replace_bytes)
 
 
-translates_line_ends = decoding(lambda text: text.replace("\r\n", "\n"))
-takes_a_byte_order_mark_off = decoding(lambda text: text.removeprefix("\ufeff"))
-normalises = decoding(lambda text: unicodedata.normalize("NFC", text))
-drops_invalid_bytes = reading(decode=lambda content, _: content.decode("utf-8", "ignore"))
-names_the_offset_in_the_block = reading(decode=decode_megabytes)
-replaces_every_bad_byte = reading(decode=decode_replacing_bytes)
+# Special tokens and the pattern.
 
 
-# Special tokens.
-
-
-no_special_tokens_split_everywhere = reading(
-    split=lambda text, tokens: split(text, tokens) if tokens else list(text)
-)
-shortest_special_token_wins = reading(
-    split=lambda text, tokens: split(text, tokens, longest_first=False)
-)
-special_tokens_are_patterns = reading(
-    split=lambda text, tokens: regex.split("|".join(tokens), text) if tokens else [text]
-)
-counts_special_tokens = reading(split=lambda text, tokens: [*split(text, tokens), *tokens])
-forgets_the_last_document = reading(split=lambda text, tokens: split(text, tokens)[:-1] or [text])
-
-
-# The pattern.
+def taking(change: Callable[[Corpus], dict[str, Any]]) -> Count:
+    """The definition with other special tokens or another pattern than are given."""
+    return lambda corpus: honest(replace(corpus, **change(corpus)))
 
 
 def splitting_by(change: Callable[[str], str]) -> Count:
-    """The definition with another pattern in place of the one that is given."""
-    return reading(pre_tokens=lambda text, pattern: pre_tokens(text, change(pattern)))
+    return taking(lambda corpus: {"pattern": change(corpus.pattern or "")})
 
 
+def texts_that_match(corpus: Corpus) -> dict[str, Any]:
+    text = content_of(corpus).decode()
+    matches = re.findall("|".join(corpus.special_tokens), text)
+    return {"special_tokens": tuple(filter(None, matches))}
+
+
+def counts_special_tokens(corpus: Corpus) -> WordCounts:
+    return WordCounts.from_items(
+        [*honest(corpus).items(), *((token.encode(), 1) for token in corpus.special_tokens)]
+    )
+
+
+def forgets_the_last_document(corpus: Corpus) -> WordCounts:
+    last = corpus.special_tokens[-1].encode()
+    return counted(content_of(corpus).rpartition(last)[0], corpus)
+
+
+no_special_tokens_split_everywhere = taking(
+    lambda corpus: {} if corpus.special_tokens else {"pattern": "(?s:.)"}
+)
+shortest_special_token_wins = taking(
+    lambda corpus: {"special_tokens": sorted(corpus.special_tokens, key=len)[:1]}
+)
+special_tokens_are_patterns = taking(texts_that_match)
 knows_ascii_blanks_only = splitting_by(lambda pattern: pattern.replace(r"\s", r"[ \t\r\n]"))
 contractions_in_either_case = splitting_by(lambda pattern: "(?i)" + pattern)
-always_takes_the_same_pattern = splitting_by(lambda _: Corpus("").pattern or "")
+always_takes_the_same_pattern = splitting_by(lambda _: GPT2_PATTERN)
 
 
 # Sharing a file out.
+
+
+def summed(bounds: Iterable[int], corpus: Corpus) -> WordCounts:
+    """The words of a file that is cut at these places."""
+    content, words = content_of(corpus), Counter[bytes]()
+    for start, stop in pairwise(sorted({0, *bounds, len(content)})):
+        words.update(dict(counted(content[start:stop], corpus)))
+    return WordCounts.from_items(words.items())
 
 
 def in_ranges(patterns: Callable[[Iterable[str]], Iterable[str]]) -> Count:
@@ -147,21 +115,18 @@ def in_ranges(patterns: Callable[[Iterable[str]], Iterable[str]]) -> Count:
     makes of the special tokens.
     """
 
-    def count(corpus: Corpus, *_: Meter, threads: int = 1) -> WordCounts:
-        content = read_bytes(corpus)
+    def count(corpus: Corpus, *, threads: int = 1) -> WordCounts:
+        content = content_of(corpus)
         expression = "|".join(patterns(map(re.escape, corpus.special_tokens))) or "(?!)"
-        bounds = {0, len(content)}
-        for part in range(1, threads):
-            start = len(content) * part // threads
-            if found := re.compile(expression.encode()).search(content, start):
-                bounds.add(found.end())
-
-        summed: Counter[bytes] = Counter()
-        for start, stop in pairwise(sorted(bounds)):
-            summed.update(dict(words_of(content[start:stop], corpus)))
-        return WordCounts.from_items(summed.items())
+        starts = (len(content) * part // threads for part in range(1, threads))
+        found = (re.compile(expression.encode()).search(content, start) for start in starts)
+        return summed((match.end() for match in found if match), corpus)
 
     return count
+
+
+def names_the_offset_in_the_block(corpus: Corpus) -> WordCounts:
+    return summed(range(0, len(content_of(corpus)), MEBIBYTE), corpus)
 
 
 cuts_at_any_special_token = in_ranges(lambda tokens: tokens)
