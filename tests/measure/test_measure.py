@@ -23,7 +23,7 @@ import msgspec
 import pytest
 from rows import rows_beside, write_files
 from unruly import SPINS, answer_text
-from workbench import CHECKOUT, SUPPORT, first_fast, is_running, limits_wait, wait_until
+from workbench import CHECKOUT, SUPPORT, is_running, limits_wait, wait_until
 
 from harness.common.command import exit_code_of
 from harness.measure import process
@@ -55,9 +55,9 @@ def measured(here: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     corpus = Corpus(str(here / "text"), (), "[a-z]+", partial=True)
 
     def run(target: str, limits: WorkerLimits | None = None, **others: Any) -> tuple[Any, Path]:
-        job = Job("count", f"unruly:{target}", {}, corpus=corpus)
-        if not target.startswith("counter_"):
-            target = target if ":" in target else f"unruly:{target}"
+        target = target if ":" in target else f"unruly:{target}"
+        job = Job("count", target, {}, corpus=corpus)
+        if "counter" not in target:
             options = {"words": words, "num_merges": 8, "tie_break": "greatest_bytes", **others}
             job = Job("train", target, {}, **options)
         output = Path(tempfile.mkdtemp(dir=here)) / "output"
@@ -72,8 +72,8 @@ def started_in(folder: Path) -> list[int]:
     return [int(line) for line in numbers.read_text().split()] if numbers.exists() else []
 
 
-def wait_for_the_end_of_all(folder: Path) -> None:
-    wait_until(lambda: not any(map(is_running, started_in(folder))), "the end of its processes")
+def some_are_running(folder: Path) -> bool:
+    return any(map(is_running, started_in(folder)))
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "tricks.toml"))
@@ -92,7 +92,7 @@ def test_every_trick_has_its_outcome(
         expect_outcome(row, answer, output)
 
     assert len(started_in(tmp_path)) >= started
-    wait_for_the_end_of_all(tmp_path)
+    assert not some_are_running(tmp_path)
 
 
 def expect_outcome(row: dict[str, Any], answer: Any, output: Path) -> None:
@@ -221,21 +221,14 @@ def test_an_interruption_ends_measurements_in_every_thread(
         interrupts.append(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             measuring.result()
-    assert not any(is_running(number) for number in started_in(tmp_path))
+    assert not some_are_running(tmp_path)
 
 
 @pytest.mark.usefixtures("measured")
-@pytest.mark.parametrize(
-    ("trainer", "processes"),
-    first_fast(
-        [("hangs_with_every_descriptor_closed", 1), ("holds_the_lock_beside_a_stranger", 2)]
-    ),
-)
-def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
-    tmp_path: Path, trainer: str, processes: int
-) -> None:
-    """Its pipe is closed, or nothing in it can run; nor can any signal."""
-    job = Job("train", f"unruly:{trainer}", {}, words=str(tmp_path / "words"), num_merges=1)
+def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    """Its pipe is closed, and nothing in it can run; nor can any signal."""
+    target, words = "unruly:hears_nothing_beside_a_stranger", str(tmp_path / "words")
+    job = Job("train", target, {}, words=words, num_merges=1)
     program = (
         "import sys; from pathlib import Path; from harness.worker.exchange import read_job\n"
         "from harness.measure.process import WorkerLimits, measure\n"
@@ -243,18 +236,9 @@ def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
     )
     command = [sys.executable, "-c", program, written(job), str(tmp_path / "output")]
     with subprocess.Popen(command, cwd=CHECKOUT) as parent:
-        wait_until(lambda: len(started_in(tmp_path)) == processes, "the hanging")
+        wait_until(lambda: len(started_in(tmp_path)) == 2, "the hanging")
         parent.kill()
-    wait_for_the_end_of_all(tmp_path)
-
-
-@pytest.mark.slow
-def test_nothing_of_an_earlier_block_is_found(measured: Measure) -> None:
-    """A virtual environment has no packages of a user's own."""
-    interpreter = getattr(sys, "_base_executable", sys.executable)
-    for _ in range(2):
-        answer, _ = measured("planting:plants_code_for_a_later_start", interpreter=interpreter)
-        assert (answer.status, answer.stderr_tail) == ("ok", "planted it\n")
+    wait_until(lambda: not some_are_running(tmp_path), "the end of its processes")
 
 
 # The account beside an answer

@@ -13,7 +13,6 @@ import json
 import marshal
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -53,21 +52,6 @@ def returning(answer: Callable[[list[Merge], Meter], Any]) -> Trainer:
 
     def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> Any:
         return answer(honest(word_counts, num_merges), meter)
-
-    return train
-
-
-def forging(*steps: Callable[[], Any]) -> Trainer:
-    """A trainer that leaves the right merges and an answer of its own, does something, and ends its
-    process.
-    """
-
-    def train(word_counts: WordCounts, num_merges: int) -> None:
-        (JOB / "merges").write_bytes(packed(honest(word_counts, num_merges)))
-        (JOB / "answer.json").write_text(answer_text())
-        for step in steps:
-            step()
-        os._exit(0)
 
     return train
 
@@ -116,32 +100,17 @@ def replaces_its_words(_: WordCounts, num_merges: int) -> list[Merge]:
 
 # How it ends, what it returns, how it behaves
 
-UNAVAILABLE = "needs a library that is not there; install it"
 segfaults = first(lambda: ctypes.string_at(0))
 ends_at_once = first(lambda: os._exit(7))
 calls_sys_exit = first(lambda: sys.exit("no more today"))
-is_unavailable = first(lambda: throw(Unavailable(UNAVAILABLE)))
+is_unavailable = first(lambda: throw(Unavailable("needs a library that is not there; install it")))
 raises_a_path = first(lambda: Path(__file__).with_name("missing.bin").open())
 raises_a_value_error = first(lambda: throw(ValueError("no words")))
-removes_its_folder = first(lambda: shutil.rmtree(JOB))
 takes_two = first()
 leaves_a_thread = first(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start())
 closes_standard_output = first(lambda: sys.stdout.close())
 returns_none = returning(lambda merges, _: None)
 returns_one_too_few = returning(lambda merges, _: merges[:-1])
-returns_the_last_twice = returning(lambda merges, _: [*merges[:-1], (b"\x00", b"\xff")])
-
-
-@returning
-def hands_over_too_much(right: list[Merge], meter: Meter) -> list[Merge]:
-    meter.add("update", 1000.0)
-    return right
-
-
-@returning
-def invents_a_phase(right: list[Merge], meter: Meter) -> list[Merge]:
-    meter.lap("merge")
-    return right
 
 
 def raises(word_counts: WordCounts, num_merges: int) -> list[Merge]:
@@ -175,10 +144,6 @@ def set_clock(rate: float, both: bool = True) -> None:
         call.clock = time.perf_counter
 
 
-def signal_guard(number: signal.Signals) -> None:
-    os.kill(os.getppid(), number)
-
-
 def say(words: bytes, then: float = 0.0) -> None:
     """Write to whatever is open, the line to the harness among it, and wait."""
     for descriptor in range(3, 32):
@@ -191,14 +156,17 @@ speeds_the_clock_up = first(lambda: set_clock(1000, both=False))
 closes_every_descriptor = first(lambda: os.closerange(3, 256))
 shows_less_time = first(lambda: set_clock(0.01), lambda: time.sleep(0.4))
 turns_both_clocks_back = first(lambda: set_clock(0.1), lambda: time.sleep(0.2))
-shows_less_cpu_time = first(
-    lambda: setattr(resource, "getrusage", lambda _: None), lambda: work(0.25)
-)
-halts_its_guard = first(lambda: signal_guard(signal.SIGSTOP), lambda: time.sleep(0.06))
-forges_its_answer = forging(lambda: time.sleep(0.5))
-ends_its_guard = forging(lambda: signal_guard(signal.SIGKILL))
+halts_its_guard = first(lambda: os.kill(os.getppid(), signal.SIGSTOP), lambda: time.sleep(0.06))
 announces_its_end = first(lambda: say(b"end\n", 0.1), lambda: say(b"begin\n", 0.1))
 """Reports that it started later and ended sooner than it did."""
+
+
+def ends_its_guard(word_counts: WordCounts, num_merges: int) -> None:
+    """Leaves the right merges and an answer of its own before."""
+    (JOB / "merges").write_bytes(packed(honest(word_counts, num_merges)))
+    (JOB / "answer.json").write_text(answer_text())
+    os.kill(os.getppid(), signal.SIGKILL)
+    os._exit(0)
 
 
 # Work that is not done in its call, or not by it
@@ -229,15 +197,13 @@ def works_when_its_merges_are_packed(word_counts: WordCounts, num_merges: int) -
 
 
 def learns_while_its_answer_is_written(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Returns nothing, and puts into the answer what it learned when the clock had been read."""
-    dumps = json.dumps
+    """Returns what is not learned, and leaves what is when the clock has been read."""
 
-    def learn_first(answer: dict[str, Any]) -> str:
+    def learn() -> None:
         (JOB / "merges").write_bytes(packed(honest(word_counts, num_merges)))
-        return dumps({**answer, "merges_done": num_merges})
 
-    json.dumps = learn_first  # type: ignore[assignment]
-    return []
+    when(json, "dumps", learn)
+    return [(b"", b"")] * num_merges
 
 
 works_behind_its_call = first(lambda: when(json, "dumps", lambda: work(0.3)))
@@ -343,9 +309,11 @@ def ignore_signals() -> None:
 
 
 hangs = first(hangs_here)
-hangs_with_every_descriptor_closed = first(lambda: os.closerange(3, 256), leave_number, hangs_here)
-holds_the_lock_beside_a_stranger = first(
-    lambda: start(env={}, start_new_session=True), leave_number, hold_the_lock
+hears_nothing_beside_a_stranger = first(
+    lambda: start(env={}, start_new_session=True),
+    lambda: os.closerange(3, 256),
+    leave_number,
+    hold_the_lock,
 )
 hangs_and_will_not_be_ended = first(ignore_signals, hold_the_lock)
 leaves_a_child_in_a_session_of_its_own = first(lambda: start(start_new_session=True))
@@ -504,36 +472,18 @@ def counter_of_another_file(corpus: Corpus) -> WordCounts:
     return counted
 
 
-def counter_that_loses_a_word(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
-    return WordCounts.from_items(list(serial(corpus, meter).items())[1:])
-
-
-def counter_without_words(corpus: Corpus) -> Any:
-    return {b"a": 1}
-
-
-def when_words_are_written(instead: Callable[[Callable[..., Any], Path, WordCounts], Any]) -> None:
-    """Do this where the measured process writes a counter's words: its clock has been read by
-    then.
-    """
-    write = exchange.write_columns
-    setattr(exchange, "write_columns", lambda folder, words: instead(write, folder, words))  # noqa: B010
-
-
 def counter_that_counts_when_its_words_are_written(corpus: Corpus) -> WordCounts:
-    """Returns columns that hold nothing yet."""
-    when_words_are_written(lambda write, folder, _: write(folder, serial(corpus)))
+    """Returns columns that hold nothing yet; its clock has been read when they are written."""
+    write = exchange.write_columns
+    exchange.write_columns = lambda folder, _: write(folder, serial(corpus))
     return WordCounts.from_columns([b"nix", b"nixes"], [0, 0])
 
 
 def counter_that_forges_its_manifest(corpus: Corpus) -> WordCounts:
     """Claims in a manifest of its own that there are a million words."""
-
-    def forge(write: Callable[..., Any], folder: Path, words: WordCounts) -> None:
-        write(folder, words)
-        (folder / "manifest.json").write_text('{"words": 2, "pre_tokens": 1000000}')
-
-    when_words_are_written(forge)
+    words = JOB / "words"
+    words.mkdir()
+    (words / "manifest.json").write_text('{"words": 2, "pre_tokens": 1000000}')
     return serial(corpus)
 
 
