@@ -4,6 +4,7 @@ own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from variants import minbpe
@@ -11,42 +12,41 @@ from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak, Unavai
 from variants.counting.pretokenize import serial
 from variants.heap import train as train_on_words
 
-
-def takes_raw_bytes(
-    corpus: Corpus,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak = TieBreak.RAW_BYTES,
-) -> list[Merge]:
-    return train_on_words(serial(corpus, meter), num_merges, meter, tie_break=tie_break)
+RAW_BYTES = TieBreak.RAW_BYTES
 
 
-def promises_raw_bytes(
-    corpus: Corpus,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak = TieBreak.RAW_BYTES,
-) -> list[Merge]:
-    assert tie_break is TieBreak.RAW_BYTES
-    return minbpe.train(corpus, num_merges, meter)
+def trainer(
+    learn: Callable[[Corpus, int, Meter], list[Merge]], own: TieBreak | None
+) -> Callable[..., list[Merge]]:
+    """A trainer that has one tie-break of its own, which may be none of ours."""
+
+    def train(
+        corpus: Corpus,
+        num_merges: int,
+        meter: Meter = NULL_METER,
+        *,
+        tie_break: TieBreak | None = own,
+    ) -> list[Merge]:
+        if tie_break != own:
+            raise Unavailable("it breaks ties in its own way")
+        return learn(corpus, num_merges, meter)
+
+    return train
 
 
-def takes_the_first(
-    corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, tie_break: TieBreak | None = None
-) -> list[Merge]:
-    if tie_break is not None:
-        raise Unavailable("it takes the first pair")
-    return minbpe.train(corpus, num_merges, meter)
+def learn_by_raw_bytes(corpus: Corpus, num_merges: int, meter: Meter) -> list[Merge]:
+    return train_on_words(serial(corpus, meter), num_merges, meter, tie_break=RAW_BYTES)
 
 
-def takes_the_rarest(
-    corpus: Corpus, num_merges: int, *, tie_break: TieBreak | None = None
-) -> list[Merge]:
-    """Takes those first that others take last."""
-    assert tie_break is None
-    return minbpe.train(corpus, num_merges)[::-1]
+def learn_the_rarest(corpus: Corpus, num_merges: int, meter: Meter) -> list[Merge]:
+    """Take those first that others take last."""
+    return minbpe.train(corpus, num_merges, meter)[::-1]
+
+
+takes_raw_bytes = trainer(learn_by_raw_bytes, RAW_BYTES)
+promises_raw_bytes = trainer(minbpe.train, RAW_BYTES)
+takes_the_first = trainer(minbpe.train, None)
+takes_the_rarest = trainer(learn_the_rarest, None)
 
 
 class Excused(NamedTuple):
