@@ -28,16 +28,18 @@ def changing(
     number: Callable[[int], int] = int,
     words: Callable[[Words, int], Words] = lambda words, _: words,
     merges: Callable[[list[Merge]], Any] = list,
+    min_count: Callable[[int], int] = int,
     learn: Train = honest,
 ) -> Train:
     """A trainer that learns another number of merges, reads other words (by the number of threads),
-    or returns something made of the right merges.
+    has another min_count, or returns something made of the right merges.
     """
 
     def train(
         word_counts: WordCounts, num_merges: int, *meter: Meter, threads: int = 1, **options: Any
     ) -> Any:
         read = WordCounts.from_items(words(list(word_counts.items()), threads))
+        options["min_count"] = min_count(options.get("min_count", 1))
         return merges(learn(read, number(num_merges), *meter, **options))
 
     return train
@@ -51,14 +53,8 @@ loses_words_when_threads_do_not_divide_them = changing(
     words=lambda words, threads: words[: len(words) // threads * threads]
 )
 sees_65536_words = changing(words=lambda words, _: words[: 1 << 16], learn=quick)
-
-
-def ignores_min_count(*arguments: Any, min_count: int = 1, **options: Any) -> list[Merge]:  # noqa: ARG001 - the fault
-    return honest(*arguments, **options)
-
-
-def min_count_must_be_passed(*arguments: Any, min_count: int = 1, **options: Any) -> list[Merge]:
-    return honest(*arguments, min_count=min_count + (min_count > 1), **options)
+ignores_min_count = changing(min_count=lambda _: 1)
+min_count_must_be_passed = changing(min_count=lambda least: least + (least > 1))
 
 
 # Manners

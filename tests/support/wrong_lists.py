@@ -35,19 +35,17 @@ class WrongList(NamedTuple):
     certificate: bytes | None
 
 
-Way = Callable[[random.Random], tuple[TrainerCall, Sequence[Merge]]]
-
-
 def wrong_list(seed: int) -> WrongList:
     """The wrong list of a seed; the ways take turns, each until its list comes out wrong, with no
     token that no merge before it makes.
     """
-    way = list(WAYS)[seed % len(WAYS)]
+    way, (trainer, make) = list(WAYS.items())[seed % len(WAYS)]
     dice = random.Random(seed)
     while True:
+        call = make(dice.randrange(1 << 32), dice.choice(list(TieBreak)))
+        right = call.defined()
         with contextlib.suppress(CheckFailed):
-            call, merges = WAYS[way](dice)
-            right = call.defined()
+            merges = call.run(trainer)
             if merges != right and len(token_ids(merges)[0]) == len(merges):
                 break
 
@@ -60,24 +58,9 @@ def claimed(call: TrainerCall, merges: Sequence[Merge]) -> bytes:
     return certificate(call.word_counts, merges, call.tie_break, call.min_count, call.num_merges)
 
 
-def drawn(make: Callable[[int, TieBreak], TrainerCall], dice: random.Random) -> TrainerCall:
-    return make(dice.randrange(1 << 32), dice.choice(list(TieBreak)))
-
-
-def trained_by(
-    trainer: sabotaged.Train, make: Callable[[int, TieBreak], TrainerCall] = random_call
-) -> Way:
-    def way(dice: random.Random) -> tuple[TrainerCall, Sequence[Merge]]:
-        call = drawn(make, dice)
-        return call, call.run(trainer)
-
-    return way
-
-
-def too_many(dice: random.Random) -> tuple[TrainerCall, Sequence[Merge]]:
-    call = drawn(random_call, dice)
-    right = call.defined()
-    return replace(call, num_merges=len(right) // 2), right
+def call_for_half(seed: int, tie_break: TieBreak) -> TrainerCall:
+    call = random_call(seed, tie_break)
+    return replace(call, num_merges=len(call.defined()) // 2)
 
 
 PLAIN = [
@@ -89,10 +72,11 @@ PLAIN = [
     "counts_in_int32",
 ]
 EXTENDING = ["no_veto", "kept_merge_dropped", "inherited_in_another_order"]
-WAYS: Mapping[str, Way] = {
-    **{name: trained_by(getattr(sabotaged, name)) for name in PLAIN},
-    **{name: trained_by(getattr(sabotaged, name), random_extension) for name in EXTENDING},
-    "merges below min_count": trained_by(ignores_min_count),
-    "merges missing": trained_by(changing(merges=lambda merges: merges[: len(merges) // 2])),
-    "merges too many": too_many,
+WAYS: Mapping[str, tuple[sabotaged.Train, Callable[[int, TieBreak], TrainerCall]]] = {
+    **{name: (getattr(sabotaged, name), random_call) for name in PLAIN},
+    **{name: (getattr(sabotaged, name), random_extension) for name in EXTENDING},
+    "merges below min_count": (ignores_min_count, random_call),
+    "merges missing": (changing(merges=lambda merges: merges[: len(merges) // 2]), random_call),
+    "merges too many": (changing(number=lambda number: 2 * number), call_for_half),
 }
+"""Who learns the wrong list, and what for."""
