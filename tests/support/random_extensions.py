@@ -8,8 +8,15 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from harness.proof.trainer_checks import random_words
 from variants import naive_extending
 from variants.contract import Merge, WordCounts
+
+VETOES = (
+    "none", "superbpe", "bytes:3", "characters:2", "whole_characters",
+    "[whole_characters,bytes:6]", "random_extensions:swapped_words",
+    "[protected:61.e6b395,whole_characters]", "protected:61.e6",
+)  # fmt: skip
 
 
 def swapped_words(left: bytes, right: bytes) -> bool:
@@ -58,16 +65,15 @@ def random_list(dice: random.Random, pieces: dict[bytes, int]) -> tuple[list[Mer
 
 
 def random_table(dice: random.Random) -> dict[bytes, int]:
-    """Up to thirty words over one to four symbols, short or long, a few with weights beyond 16 and
+    """Up to thirty words over one to four symbols, short or long, some with weights beyond 16 and
     32 bits.
     """
-    alphabet = dice.sample(b"\x00\x01ab\xff", dice.randint(1, 4))
-    longest = dice.choice((4, 16, 60))
-    heavy = (2**16 - 1, 2**16, 2**16 + 1, 2**31, 2**32 + 1, 2**55)
-    table = {}
-    for _ in range(dice.randint(1, 30)):
-        word = bytes(dice.choices(alphabet, k=dice.randint(1, longest)))
-        table[word] = dice.randint(1, 6) if dice.random() < 0.95 else dice.choice(heavy)
+    letters = dice.sample(b"\x00\x01ab\xff", dice.randint(1, 4))
+    table = random_words(dice, letters, dice.randint(1, 30), dice.choice((4, 16, 60)))
+    heavy = (2**16 - 1, 2**16, 2**16 + 1, 2**31, 2**55)
+    for word in table:
+        if dice.random() < 0.05:
+            table[word] = dice.choice(heavy)
     return table
 
 

@@ -25,6 +25,7 @@ import pytest
 from exploring import seeds
 from growing_words import one_word
 from random_extensions import (
+    VETOES,
     learned_or_refused,
     random_list,
     random_pieces,
@@ -60,17 +61,6 @@ HUGE_GUESS = 1e9
 """Guesses the last merge's count far too high, so that pairs that are needed are left out and found
 missing.
 """
-VETOES = (
-    "none",
-    "superbpe",
-    "bytes:3",
-    "characters:2",
-    "whole_characters",
-    "[whole_characters,bytes:6]",
-    "random_extensions:swapped_words",
-    "[protected:61.e6b395,whole_characters]",
-    "protected:61.e6",
-)
 
 
 def learn(
