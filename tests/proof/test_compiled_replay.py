@@ -31,7 +31,7 @@ from random_extensions import (
 )
 from recounted import recounted
 from rows import rows_beside
-from sanitizers import HEAVIEST, case_text, compiled, sanitized, veto_numbers
+from sanitizers import HEAVIEST, case_text, compiled, lines_of, sanitized, veto_numbers
 from workbench import CHECKOUT, first_fast
 
 from harness.common.values import first_difference
@@ -252,9 +252,7 @@ def sanitized_lines(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lis
 
     path = folder / "cases"
     path.write_text("".join(map(case_of, itertools.count(), replayed)))
-    ended = subprocess.run([program, path], capture_output=True, text=True)
-    assert (ended.stderr, ended.returncode) == ("", 0)
-    return path, ended.stdout.splitlines()
+    return path, lines_of(program, path)
 
 
 @pytest.mark.slow

@@ -1,20 +1,17 @@
-"""Drivers in C++, compiled with sanitizers and run over cases, and what they print read back as
-merges.
-"""
+"""Drivers in C++, compiled with sanitizers and run over cases, and what they print."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from workbench import CHECKOUT, SUPPORT
 
-from variants.contract import Merges, Veto
+from variants.contract import Veto
 from variants.vetoes import limits_of
 
 HEAVIEST = {b"ab": 2**63 - 1}
@@ -71,12 +68,8 @@ def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
     return compiled(driver, folder, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", *flags)
 
 
-def printed_merges(program: Path, texts: Sequence[str]) -> list[Merges]:
-    """Run a driver, see that no sanitizer says anything, and read a line of token ids for each
-    case.
-    """
-    cases = program.with_name("cases")
-    cases.write_text("".join(texts))
-    ended = subprocess.run([program, cases], capture_output=True, text=True)
+def lines_of(program: Path, *files: Path) -> list[str]:
+    """Run a driver, see that no sanitizer says anything, and return what it prints."""
+    ended = subprocess.run([program, *files], capture_output=True, text=True)
     assert (ended.stderr, ended.returncode) == ("", 0)
-    return [Merges(array("I", map(int, line.split()))) for line in ended.stdout.splitlines()]
+    return ended.stdout.splitlines()
