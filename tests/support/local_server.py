@@ -110,11 +110,5 @@ def refuse(code: int, **headers: str) -> Behaviour:
     return lambda request: request.answer(code, b"no", headers)
 
 
-def redirect(request: Request) -> None:
-    """Send the client to the same server under another name."""
-    other_host = request.server.address.replace("127.0.0.1", "localhost")
-    refuse(302, Location=f"{other_host}/elsewhere")(request)
-
-
 def redirect_to(address: str) -> Behaviour:
     return refuse(302, Location=address)
