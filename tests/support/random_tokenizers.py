@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import regex
 from pattern_family import all_slots, spelling
+from scanned_texts import random_text
 from tokenizers_made import PATTERNS, SPECIALS, TEXT
 
 from harness.tokenizers.learned import BYTES, Learned
@@ -18,7 +19,7 @@ from variants.counting.patterns import compiled
 from variants.flat import FIRST_BYTE, ids_of
 from variants.vetoes import whole_characters
 
-LETTERS = [*"abs \n1/!é\u0301法律👩", "'s", "\r\n", "23"]
+LETTERS = [*"abs \n1/!é\u0301法律👩", "'s", "\r\n", "23", "<|e|", "<|endoftext|"]
 PATHS = 4
 WORDS = [PATTERNS[name] for name in ("gpt2", "gpt4", "superbpe_words")]
 SUPERWORDS = [PATTERNS[name] for name in ("superbpe", "line", "document")]
@@ -29,7 +30,7 @@ def random_learned(dice: random.Random) -> Learned:
     words, perhaps cut, with ids in any order and with holes, with special tokens, and with tokens
     that no merge makes.
     """
-    text = random_text(dice, (), 300) + dice.choice(("", TEXT))
+    text = random_text(dice, (), LETTERS) + dice.choice(("", TEXT))
     trained: list[Merge] = []
     any_pattern = [*PATTERNS.values(), spelling(dice.choice(all_slots()), dice)]
     superwords = [WORDS, SUPERWORDS]
@@ -57,15 +58,9 @@ def random_learned(dice: random.Random) -> Learned:
     return Learned(vocab, merges, special_ids, pattern, ignore_merges)
 
 
-def random_text(dice: random.Random, specials: Sequence[str], length: int) -> str:
-    letters = dice.sample(LETTERS, dice.randint(1, 8))
-    parts = [*letters * 3, *specials, *(token[:-1] for token in specials)]
-    return "".join(dice.choices(parts, k=dice.randint(0, length)))
-
-
 def random_content(dice: random.Random, specials: Sequence[str]) -> bytes:
     """A text, some bytes of which may be lost or changed."""
-    content = bytearray(random_text(dice, specials, dice.choice((8, 60, 400))).encode())
+    content = bytearray(random_text(dice, specials, LETTERS).encode())
     for _ in range(dice.choice((0, 0, 1, 5)) if content else 0):
         content[dice.randrange(len(content))] = dice.choice(b"\x80\xc3\xe6\xed\xf0\xff")
     return bytes(content)

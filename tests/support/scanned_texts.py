@@ -5,6 +5,7 @@ definition does. scanned_texts.toml has what the texts are made of.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,12 @@ def expect_definition(
         assert got == want, (content, corpus, path, how)
 
 
-def random_text(chance: random.Random, special_tokens: tuple[str, ...] = ()) -> str:
-    pieces = [*chance.sample(PIECES, chance.randint(2, 14)), *special_tokens]
+def random_text(
+    chance: random.Random, special_tokens: Sequence[str], pieces: Sequence[str] = PIECES
+) -> str:
+    parts = [*chance.sample(pieces, chance.randint(2, 14)), *special_tokens]
     length = chance.randint(0, chance.choice((5, 30, 120, 600)))
-    return "".join(chance.choices(pieces, k=length))
+    return "".join(chance.choices(parts, k=length))
 
 
 def random_content(chance: random.Random) -> tuple[bytes, tuple[str, ...]]:

@@ -16,6 +16,7 @@ import pytest
 from exploring import seeds
 from random_tokenizers import case_of, random_content, random_learned
 from sanitizers import lines_of, sanitized
+from scanned_texts import PATHS
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, of_merges
 
 from harness.common.errors import Refusal
@@ -28,8 +29,6 @@ from variants.contract import Merge, WordCounts
 from variants.counting.character_classes import character_classes
 from variants.encoding import encoder
 from variants.native import built
-
-PATHS = built("_scanner").supported_paths()
 
 
 def random_cases(seed: int, number: int) -> Iterator[tuple[Learned, list[bytes], list[list[int]]]]:
