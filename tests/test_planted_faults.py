@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import random
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from planted_faults import FAULTS, Fault, caught_by, place_of
+from planted_faults import FAULTS, Fault, caught_by, copied, place_of
 from rows import write_files
 from workbench import CHECKOUT
 
@@ -39,3 +41,12 @@ def test_a_fault_is_caught_by_the_test_that_fails_only_with_it(
     write_files(tmp_path, {**files, "tests/room/test_four.py": test})
     fault = Fault("two and two are five", "return 4", "return 5", "tests/room/test_four.py")
     assert caught_by(fault, tmp_path) == caught
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [".py", ".hpp"])
+def test_a_fault_drawn_by_the_date_is_caught(tmp_path: Path, kind: str) -> None:
+    """All of them take half an hour, once a week: python tests/support/planted_faults.py."""
+    of_kind = [fault for fault in FAULTS if place_of(fault, CHECKOUT).suffix == kind]
+    drawn = random.Random(datetime.now(UTC).toordinal()).choice(of_kind)
+    assert caught_by(drawn, copied(tmp_path)) is not None

@@ -12,21 +12,18 @@ with it, or brings the interpreter down, and the file passes without it.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import tomllib
-from workbench import ran
+from workbench import CHECKOUT, ran
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 FAILED = re.compile(r"^FAILED (.*?)(?: - .*)?$", re.MULTILINE)
 NOT_COPIED = ".git .venv build dist site local __pycache__ .*_cache .hypothesis *.egg-info"
 PLACES = ("harness/**/*.py", "harness/**/*.hpp", "variants/native/*.hpp")
@@ -61,7 +58,7 @@ def place_of(fault: Fault, checkout: Path) -> Path:
 def copied(folder: Path) -> Path:
     """A copy of this checkout with what is compiled."""
     ignored = shutil.ignore_patterns(*NOT_COPIED.split())
-    return shutil.copytree(REPOSITORY, folder / "checkout", ignore=ignored, symlinks=True)
+    return shutil.copytree(CHECKOUT, folder / "checkout", ignore=ignored, symlinks=True)
 
 
 def ended(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -70,28 +67,26 @@ def ended(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return ran(checkout, *PYTEST.split(), *arguments, variables=variables)
 
 
-def write(path: Path, content: bytes) -> None:
-    """Write a file with a new time, so that Python does not use what it compiled before."""
-    later = max(path.stat().st_mtime, time.time()) + 2
-    path.write_bytes(content)
-    os.utime(path, (later, later))
+def build(checkout: Path) -> None:
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    subprocess.run(command, cwd=checkout, check=True, capture_output=True)
 
 
 def caught_by(fault: Fault, checkout: Path) -> str | None:
-    """The test that catches a fault in a copy, which is restored afterwards; None if all of the
-    file's tests pass.
+    """The test that catches a fault in a copy of a checkout; None if all of the file's tests pass.
 
     Raises RuntimeError if the tests fail without it as well, or cannot be run.
     """
-    place = place_of(fault, checkout)
-    kept = {path: path.read_bytes() for path in [place, *checkout.rglob("*.so")]}
-    write(place, place.read_text().replace(fault.right, fault.wrong).encode())
-    if place.suffix != ".py":
-        build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-        subprocess.run(build, cwd=checkout, check=True, capture_output=True)
-    ran = ended(checkout, fault.tests)
-    for path, content in kept.items():
-        write(path, content)
+    is_compiled = place_of(fault, checkout).suffix != ".py"
+    if is_compiled:  # once; what a copy has of it is compiled again where the fault is
+        build(checkout)
+    with tempfile.TemporaryDirectory() as folder:
+        faulty = shutil.copytree(checkout, Path(folder, "faulty"), symlinks=True)
+        place = place_of(fault, faulty)
+        place.write_text(place.read_text().replace(fault.right, fault.wrong))
+        if is_compiled:
+            build(faulty)
+        ran = ended(faulty, fault.tests)
     if ran.returncode == 0:
         return None
 
@@ -107,23 +102,16 @@ def caught_by(fault: Fault, checkout: Path) -> str | None:
     return str(name)
 
 
-def plant(faults: Iterable[Fault]) -> dict[Fault, str | None]:
-    """Plant them one by one in a copy; returns which test caught each, None for those that none
-    did.
-    """
-    caught = {}
+def main(arguments: Sequence[str]) -> int:
+    numbers = list(map(int, arguments)) or range(1, len(FAULTS) + 1)
+    tests = []
     with tempfile.TemporaryDirectory() as folder:
         checkout = copied(Path(folder))
-        for fault in faults:
-            caught[fault] = caught_by(fault, checkout)
-            line = f"{FAULTS.index(fault) + 1:2} {fault.what}: {caught[fault] or 'NOT CAUGHT'}"
-            print(line, flush=True)  # noqa: T201
-    return caught
+        for number in numbers:
+            fault = FAULTS[number - 1]
+            tests.append(caught_by(fault, checkout))
+            print(f"{number:2} {fault.what}: {tests[-1] or 'NOT CAUGHT'}", flush=True)  # noqa: T201
 
-
-def main(arguments: Sequence[str]) -> int:
-    chosen = [FAULTS[int(number) - 1] for number in arguments] or FAULTS
-    tests = list(plant(chosen).values())
     print(f"{len(tests) - tests.count(None)} of {len(tests)} faults are caught")  # noqa: T201
     return int(None in tests)
 
