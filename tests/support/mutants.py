@@ -38,8 +38,8 @@ exclude-operators = {left_out}
 """
 
 
-def mutated(part: dict[str, Any], checkout: Path) -> tuple[Counter[str], list[str]]:
-    """How many mutants of a part ended how in a copy of the checkout, and those that survived."""
+def mutated(part: dict[str, Any], checkout: Path) -> Counter[TestOutcome]:
+    """How many mutants of a part ended how in a copy of the checkout; prints those that survived."""
     text = CONFIGURATION.format(
         **part, python=sys.executable, pytest=PYTEST, left_out=LISTED["left_out"]
     )
@@ -52,33 +52,26 @@ def mutated(part: dict[str, Any], checkout: Path) -> tuple[Counter[str], list[st
         ("cr-filter-operators", session, configuration),
         ("cosmic-ray", "baseline", configuration),
         ("cosmic-ray", "exec", configuration, session),
+        ("cr-report", "--surviving-only", "--show-diff", session),
     ):
         command = [Path(sys.executable).with_name(program[0]), *program[1:]]
         subprocess.run(command, cwd=checkout, env=environment, check=True)
 
-    ended, survivors = Counter[str](), list[str]()
     with use_db(session) as database:
-        for item, result in database.completed_work_items:
-            if result.worker_outcome == WorkerOutcome.SKIPPED:
-                continue
-            ended[str(result.test_outcome.value)] += 1
-            if result.test_outcome == TestOutcome.SURVIVED:
-                mutation = item.mutations[0]
-                line = Path(checkout, mutation.module_path).read_text().splitlines()
-                number, operator = mutation.start_pos[0], mutation.operator_name
-                where = f"{mutation.module_path}:{number}"
-                survivors.append(f"{where}: {operator.rpartition('/')[2]}: {line[number - 1]}")
-    return ended, survivors
+        results = [result for _, result in database.completed_work_items]
+    return Counter(
+        result.test_outcome for result in results if result.worker_outcome != WorkerOutcome.SKIPPED
+    )
 
 
 def main(names: list[str]) -> int:
-    all_ended = Counter[str]()
+    all_ended = Counter[TestOutcome]()
     for name in names or LISTED["parts"]:
         with tempfile.TemporaryDirectory() as folder:
-            ended, survivors = mutated(LISTED["parts"][name], copied(Path(folder)))
-        print(f"{name}: {dict(ended)}", *survivors, sep="\n  ", flush=True)  # noqa: T201
+            ended = mutated(LISTED["parts"][name], copied(Path(folder)))
+        print(f"{name}: {dict(ended)}", flush=True)  # noqa: T201
         all_ended += ended
-    return int(all_ended["killed"] < LEAST_KILLED * all_ended.total())
+    return int(all_ended[TestOutcome.KILLED] < LEAST_KILLED * all_ended.total())
 
 
 if __name__ == "__main__":
