@@ -12,7 +12,6 @@ import contextlib
 import ctypes
 import errno
 import gzip
-import hashlib
 import importlib
 import io
 import itertools
@@ -22,12 +21,15 @@ import os
 import shutil
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fetched import facts
 from gating import CARD, new_repository
 from local_server import serving
+from measured import RECORDS
 from rows import write_files
 
 from harness.__main__ import main
@@ -47,7 +49,6 @@ KINDS = {
     "unlink": ("EIO", "EACCES"),
 }
 """The kinds of call, and how each fails; what is short is no failure."""
-RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
 IMPORTED = (
     "harness.corpora.__main__",
     "harness.gate.__main__",
@@ -87,8 +88,8 @@ def recorded() -> frozenset[tuple[str, str]]:
 
 def judged() -> frozenset[tuple[str, str]]:
     """What a gate has recorded, and what is said of its records judged again."""
-    answered = call("gate --replay out")
-    return recorded() if answered.code == 0 else frozenset()
+    code, _ = call("gate --replay out")
+    return recorded() if code == 0 else frozenset()
 
 
 COMMANDS = {
@@ -154,7 +155,7 @@ def prepare(folder: Path, address: str) -> None:
         (folder / name).mkdir()
     card = {
         "source": {"kind": "url", "url": f"{address}/served.txt", "file": "served.txt"},
-        "facts": {"bytes": len(SERVED), "sha256": hashlib.sha256(SERVED).hexdigest()},
+        "facts": facts(SERVED),
     }
     texts = {"text.txt": "low low lower newest\n", "other.txt": "low low\n"}
     beside = {"beside/README": "mine", "beside/data/served.yaml": json.dumps(card)}
@@ -165,21 +166,13 @@ def prepare(folder: Path, address: str) -> None:
     train(Path("text.txt"), 262).save("saved")
 
 
-class Outcome(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-def call(line: str, failing: str = "") -> Outcome:
-    """Run a command in a fork, in which calls fail."""
-    paths = [Path(os.environ["TMPDIR"]).parents[1] / f"std{name}.txt" for name in ("out", "err")]
+def call(line: str, failing: str = "") -> tuple[int, str]:
+    """Run a command in a fork, in which calls fail; return its exit code and what it printed."""
+    printed = Path(os.environ["TMPDIR"]).parents[1] / "printed.txt"
     child = os.fork()
     if child == 0:
-        for path, number in zip(paths, (1, 2), strict=True):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        os.dup2(os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+        os.dup2(1, 2)
         sys.stdout = io.TextIOWrapper(io.FileIO(1, "w"))
         sys.stderr = io.TextIOWrapper(io.FileIO(2, "w"), line_buffering=True)
         files.remove_abandoned.cache_clear()
@@ -191,13 +184,11 @@ def call(line: str, failing: str = "") -> Outcome:
             code = main(line.split())
             sys.stdout.flush()
         except BaseException:
-            import traceback
-
             traceback.print_exc()
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
-    return Outcome(os.waitstatus_to_exitcode(status), *(path.read_text() for path in paths))
+    return os.waitstatus_to_exitcode(status), printed.read_text()
 
 
 def found(read: Callable[[], Any]) -> Any:
@@ -218,42 +209,40 @@ def wrong_ends(command: Command, kind: str, most: int) -> Iterator[str]:
             new_repository(plain)
             Path("mine.py").write_text("from variants.heap import train as train\n")
         if command.before:
-            assert call(command.before).code == 0
+            assert call(command.before)[0] == 0
         old = found(command.read)
         os.environ["FAILING_COUNT"] = str(counter)
 
-        def ended(nth: int = 0, number: int = 0, onwards: int = 0) -> tuple[Outcome, int]:
-            """How the command ends in a new folder, and how many calls of the kind it makes."""
+        def ended(nth: int = 0, number: int = 0, onwards: int = 0) -> tuple[int, str]:
+            """How the command ends in a new folder; the file has how many calls of the kind it makes."""
             os.chdir(top)
             shutil.rmtree(work, ignore_errors=True)
             shutil.copytree(plain, work)
             enter(work)
             counter.write_bytes(bytes(8))
-            outcome = call(command.line, f"{kind} {nth} {number} {onwards} {work}")
-            return outcome, int.from_bytes(counter.read_bytes(), sys.byteorder)
+            return call(command.line, f"{kind} {nth} {number} {onwards} {work}")
 
-        undisturbed, calls = ended()
-        assert undisturbed.code == 0
+        assert ended()[0] == 0
+        calls = int.from_bytes(counter.read_bytes(), sys.byteorder)
         new = found(command.read)
         step = math.ceil(calls / most) or 1
         chosen = sorted({1, *range(calls, 0, -step)})
         for how, onwards, nth in itertools.product(KINDS[kind], (0, 1), chosen):
             if how == "EINTR" and onwards:  # Python tries an interrupted call again for ever
                 continue
-            outcome, _ = ended(nth, getattr(errno, how, 0), onwards)
-            for text in complaints(command, outcome, old, new):
+            outcome = ended(nth, getattr(errno, how, 0), onwards)
+            for text in complaints(command, *outcome, old, new):
                 if not (onwards and text.startswith(EXCUSED.get(kind, "nothing"))):
                     yield f"{kind} {nth} {how}{' and on' if onwards else ''}: {text}"
         os.chdir("/")
 
 
-def complaints(command: Command, outcome: Outcome, old: Any, new: Any) -> Iterator[str]:
+def complaints(command: Command, code: int, printed: str, old: Any, new: Any) -> Iterator[str]:
     """What is wrong with the end of a command, and with what the same command does again."""
-    code, out, err = outcome
     there = found(command.read)
-    if "Traceback" in out + err or code not in (0, 2, 22):
-        yield f"exit code {code}: {err[-400:]}"
-    elif code and not (out + err).strip():
+    if "Traceback" in printed or code not in (0, 2, 22):
+        yield f"exit code {code}: {printed[-400:]}"
+    elif code and not printed.strip():
         yield "no sentence"
     if code == 0 and there != new:
         yield f"success, and a reader finds {there!r:.80}"
@@ -261,12 +250,12 @@ def complaints(command: Command, outcome: Outcome, old: Any, new: Any) -> Iterat
     if there not in (None, old, new) and not is_part:
         yield f"a reader finds {there!r:.80}"
     if there is None and old is not None:
-        yield f"{GONE}: {err[-300:]}"
-    again = call(command.line)
-    is_reported = code == 0 or "it has written is whole" in err
-    is_there = "already" in again.err and there == new and is_reported
-    if not is_there and (again.code or found(command.read) != new):
-        yield f"the same again ends with {again.code}: {again.err[-300:]} after {err[-300:]}"
+        yield f"{GONE}: {printed[-300:]}"
+    again, printed_again = call(command.line)
+    is_reported = code == 0 or "it has written is whole" in printed
+    is_there = "already" in printed_again and there == new and is_reported
+    if not is_there and (again or found(command.read) != new):
+        yield f"the same again ends with {again}: {printed_again[-300:]} after {printed[-300:]}"
     left = [str(path) for path in Path().rglob(".bpe-harness*")]
     if left and not is_there and not any(part.startswith("cache") for part in left):
         yield f"{LEFT}{left}"
