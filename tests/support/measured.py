@@ -84,11 +84,6 @@ def stopped(variant: str, limit: float, **changes: Any) -> Record:
     return measured(variant, {}, **{**keys, **changes})
 
 
-def wrong(variant: str, **changes: Any) -> Record:
-    """A record of merges that are not the reference's."""
-    return measured(variant, 0.1, **{**FILLED["wrong"], **changes})
-
-
 def records_of(described: Iterable[Mapping[str, Any]]) -> list[Record]:
     """The records that the rows of a table describe, by the keys in which they differ from
     measured.toml.
@@ -98,15 +93,14 @@ def records_of(described: Iterable[Mapping[str, Any]]) -> list[Record]:
     """
     records = []
     for row in described:
-        keys = {**row, **dict.fromkeys(row.get("without", ()))}
+        of_wrong = FILLED["wrong"] if row.get("wrong") else {}
+        keys = {**of_wrong, **row, **dict.fromkeys(row.get("without", ()))}
         if keys.get("merges_sha256") is not None:
             keys["merges_sha256"] *= 32
         variant, seconds = keys.pop("variant"), keys.pop("seconds", {})
 
         for block, of_block in enumerate(keys.pop("blocks", [seconds]), keys.pop("block", 0)):
-            if keys.get("wrong"):
-                record = wrong(variant, block=block, **keys)
-            elif "stopped" in keys:
+            if "stopped" in keys:
                 record = stopped(variant, keys["stopped"], block=block, **keys)
             else:
                 record = measured(variant, of_block, block=block, **keys)
