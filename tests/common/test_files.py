@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from workbench import CHECKOUT
+from workbench import CHECKOUT, started
 
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal
@@ -28,14 +27,7 @@ with files.temporary_folder() as folder:
 
 def holder(**variables: str) -> tuple[subprocess.Popen[str], Path]:
     """A process that uses the cache and a temporary folder, until it can read no more."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD],
-        env={**os.environ, **variables},
-        cwd=CHECKOUT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = started(CHECKOUT, "-c", HOLD, variables=variables, stdin=subprocess.PIPE)
     assert process.stdout is not None
     return process, Path(process.stdout.readline().split()[0])
 

@@ -31,7 +31,7 @@ from fetched import CONTENT, END, card, facts, get, left, refusal_of, url
 from local_server import Server, refuse, stall_after
 from packaging.licenses import canonicalize_license_expression
 from rows import parquet_of, rows_beside, write_files
-from workbench import CHECKOUT, first_fast, heed_signals, wait_until
+from workbench import CHECKOUT, first_fast, heed_signals, started, wait_until
 
 from harness.common import cache, registry
 from harness.common.cards import Addressed, Debian, Npm, Packaged, PackageIndex, Yours
@@ -154,10 +154,7 @@ def test_hugging_face_needs_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fetching(known: list[str], before: Callable[[], object]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "harness.corpora", "fetch", *known]
-    return subprocess.Popen(
-        command, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True, preexec_fn=before
-    )
+    return started(CHECKOUT, "-m", "harness.corpora", "fetch", *known, preexec_fn=before)
 
 
 @pytest.mark.parametrize("number", first_fast([signal.SIGINT, signal.SIGKILL]))

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from gating import CARD, commit_all, git, new_repository
 from rows import write_files
-from workbench import CHECKOUT, SUPPORT, heed_signals, processes_that_mention, wait_until
+from workbench import CHECKOUT, heed_signals, processes_that_mention, started, wait_until
 
 from harness import table
 from harness.gate import __main__ as gate
@@ -32,18 +32,9 @@ def test_interruption_ends_every_process(tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     targets = ["unruly:hangs", "unruly:hangs_after_some_merges", "--against-variant", "heap"]
-    process = subprocess.Popen(
-        [*GATE, *targets, "--tiers", "identity,work", "--card", str(CARD)],
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{SUPPORT}",
-            "TMPDIR": str(temporary),
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heed_signals,
-    )
+    command = ["-m", "harness.gate", *targets, "--tiers", "identity,work", "--card", str(CARD)]
+    variables = {"TMPDIR": str(temporary)}
+    process = started(Path(), *command, variables=variables, preexec_fn=heed_signals)
 
     def running() -> int:
         return len(processes_that_mention(str(temporary)))

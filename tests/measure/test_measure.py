@@ -22,8 +22,8 @@ from typing import Any
 import msgspec
 import pytest
 from rows import rows_beside, write_files
-from unruly import SPINS, answer_text
-from workbench import CHECKOUT, SUPPORT, is_running, limits_wait, wait_until
+from unruly import ANSWER, SPINS
+from workbench import CHECKOUT, SUPPORT, is_running, limits_wait, started, wait_until
 
 from harness.common.command import exit_code_of
 from harness.measure import process
@@ -234,8 +234,8 @@ def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(tmp_path: P
         "from harness.measure.process import WorkerLimits, measure\n"
         "measure(read_job(sys.argv[1]), Path(sys.argv[2]), WorkerLimits())"
     )
-    command = [sys.executable, "-c", program, written(job), str(tmp_path / "output")]
-    with subprocess.Popen(command, cwd=CHECKOUT) as parent:
+    arguments = "-c", program, written(job), str(tmp_path / "output")
+    with started(CHECKOUT, *arguments) as parent:
         wait_until(lambda: len(started_in(tmp_path)) == 2, "the hanging")
         parent.kill()
     wait_until(lambda: not some_are_running(tmp_path), "the end of its processes")

@@ -8,20 +8,18 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from workbench import (
-    CHECKOUT,
-    SUPPORT,
     TEXT,
     first_fast,
     heed_signals,
     is_running,
     processes_that_mention,
     ran,
+    started,
     wait_until,
 )
 
@@ -55,21 +53,15 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def started(folder: Path, *arguments: str, **streams: Any) -> subprocess.Popen[str]:
+def started_run(folder: Path, *arguments: str, **streams: Any) -> subprocess.Popen[str]:
     variables = {
-        "PYTHONPATH": f"{CHECKOUT}:{SUPPORT}",
         "TMPDIR": str(folder / "temporary"),
         "UNRULY_CHILD": str(folder / "child"),
         "TERM": "xterm",
+        "COLUMNS": "120",
     }
-    return subprocess.Popen(
-        [sys.executable, "-m", "harness", *RUN, *arguments],
-        cwd=folder,
-        env={**os.environ, **variables, "COLUMNS": "120"},
-        encoding="utf-8",
-        preexec_fn=heed_signals,
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
-    )
+    how: dict[str, Any] = {"encoding": "utf-8", "preexec_fn": heed_signals, **streams}
+    return started(folder, "-m", "harness", *RUN, *arguments, variables=variables, **how)
 
 
 def child_of_a_trainer(folder: Path) -> int:
@@ -118,7 +110,7 @@ def test_on_a_terminal_a_bar_shows_what_is_done_and_the_time_left(folder: Path) 
     leader, follower = pty.openpty()
     streams = {"stdin": follower, "stdout": subprocess.DEVNULL, "stderr": follower}
     shown = b""
-    with started(folder, "variant._target_=unruly:shows_progress", **streams) as process:
+    with started_run(folder, "variant._target_=unruly:shows_progress", **streams) as process:
         os.close(follower)
         with contextlib.suppress(OSError):  # the other side is closed
             while block := os.read(leader, 4096):
@@ -137,7 +129,7 @@ def test_interruption_leaves_the_table_one_line_and_nothing_running(
     folder: Path, number: signal.Signals
 ) -> None:
     targets = "variant._target_=unruly:takes_two,unruly:leaves_a_child_and_hangs"
-    process = started(folder, "-m", targets)
+    process = started_run(folder, "-m", targets)
     child = child_of_a_trainer(folder)
     process.send_signal(number)
     process.send_signal(number)  # people press Ctrl-C more than once
@@ -153,7 +145,7 @@ def test_interruption_leaves_the_table_one_line_and_nothing_running(
 
 
 def test_when_the_command_is_killed_its_worker_ends_itself_and_its_children(folder: Path) -> None:
-    process = started(folder, "variant._target_=unruly:leaves_a_child_and_hangs")
+    process = started_run(folder, "variant._target_=unruly:leaves_a_child_and_hangs")
     child = child_of_a_trainer(folder)
     process.kill()
     process.communicate(timeout=60)

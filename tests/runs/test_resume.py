@@ -12,8 +12,6 @@ import os
 import random
 import signal
 import statistics
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -23,15 +21,14 @@ import pytest
 from measured import measured
 from rows import rows_beside
 from workbench import (
-    CHECKOUT,
     HEAP,
     NAIVE,
-    SUPPORT,
     cell_of,
     ran,
     reading_of,
     recorded_run,
     settings_for,
+    started,
     unruly,
     wait_until,
 )
@@ -357,18 +354,13 @@ def test_a_run_that_is_killed_from_outside_is_continued(tmp_path: Path) -> None:
     variants = "unruly:waits_to_be_ended,variants.naive:train,variants.incremental:train"
     command = ("-m", "harness", "-m", f"variant._target_={variants}", "repeat=2")
     places = ("data.path=text.txt", "results=results", "vocab_size=270")
-    variables = {"UNRULY_RECORDS": str(path), "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{SUPPORT}"}
+    variables = {"UNRULY_RECORDS": str(path)}
 
     def is_enough() -> bool:
         return path.exists() and path.read_text().count('"kind":"measurement"') >= 5
 
-    with subprocess.Popen(
-        [sys.executable, *command, *places],
-        cwd=tmp_path,
-        env={**os.environ, **variables, "UNRULY_ENOUGH": "5"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
+    enough = {**variables, "UNRULY_ENOUGH": "5"}
+    with started(tmp_path, *command, *places, variables=enough) as process:
         wait_until(is_enough, "five measurements")
         process.kill()
     assert process.returncode == -signal.SIGKILL

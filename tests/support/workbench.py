@@ -61,15 +61,23 @@ def first_fast(cases: Iterable[Any], fast: int = 1) -> list[Any]:
     return parameters
 
 
-def ran(
+def of_python(
     folder: Path, *command: str, variables: Mapping[str, str] = MappingProxyType({}), **process: Any
-) -> subprocess.CompletedProcess[str]:
-    """A command of Python's in a process of its own, in a folder, with the modules of this checkout
-    and of the tests.
+) -> dict[str, Any]:
+    """What starts a command of Python's in a folder, with the modules of this checkout and of the
+    tests.
     """
     environment = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{SUPPORT}", **variables}
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **process}
-    return subprocess.run([sys.executable, *command], cwd=folder, env=environment, **options)
+    return {"args": [sys.executable, *command], "cwd": folder, "env": environment, **options}
+
+
+def ran(folder: Path, *command: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(**of_python(folder, *command, **how))
+
+
+def started(folder: Path, *command: str, **how: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(**of_python(folder, *command, **how))
 
 
 def corpus_of(folder: Path, text: str | bytes, *how: Any, **named: Any) -> Corpus:
