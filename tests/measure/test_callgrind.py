@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from rows import rows_beside
-from workbench import HEAP, cell_of, reading_of, run_of, unruly
+from workbench import HEAP, cell_of, reading_of, recorded_run, unruly
 
 from harness.common.registry import VariantCard
 from harness.measure.process import (
@@ -62,7 +62,7 @@ def recorded(
 ) -> Mapping[str, Any]:
     """The record of a trainer whose instructions were counted."""
     cell = cell_of(reading_of(folder), variant, num_merges, limits=limits)
-    return run_of(folder, [cell], kind="instructions").records()[-1]
+    return recorded_run(folder, [cell], kind="instructions").records()[-1]
 
 
 @needs_valgrind

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from measured import record_of
 from rows import merges_of, rows_beside
-from workbench import cell_of, first_fast, limits_wait, reading_of, run_of, unruly
+from workbench import cell_of, first_fast, limits_wait, reading_of, recorded_run, unruly
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED
@@ -55,7 +55,7 @@ def test_long_wrong_merge_is_recorded_in_few_bytes() -> None:
 
 def proved(folder: Path, cell: TrainCell) -> tuple[int, Record]:
     """Measure and prove; returns the exit code, and the trainer's record."""
-    records = run_of(folder, [cell]).records()
+    records = recorded_run(folder, [cell]).records()
     (record,) = [record for record in records if record["cell"] == "train"]
     assert record_of(record).identity == record.identity
     return exit_code(records), record

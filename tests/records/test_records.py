@@ -32,7 +32,7 @@ from workbench import (
     cell_of,
     first_fast,
     reading_of,
-    run_of,
+    recorded_run,
     unruly,
 )
 
@@ -60,7 +60,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Record]:
         patch.setenv("PYTHONPATH", str(SUPPORT))
         patch.setenv("UNRULY_SECRET", "an-environment-variable")
         trainers = [NAIVE, *map(unruly, names.split())]
-        run = run_of(folder, [cell_of(reading, trainer) for trainer in trainers])
+        cells = [cell_of(reading, trainer) for trainer in trainers]
+        run = recorded_run(folder, cells, concurrent=True)
     path = stored(folder / FILE_NAME, run.records())
     return {record.cell.variant or "": record for record in read_records([path])}
 

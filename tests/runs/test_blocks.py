@@ -4,6 +4,7 @@ is recorded.
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,9 +22,8 @@ from workbench import (
     NAIVE,
     TEXT,
     cell_of,
-    pretend_to_train,
     reading_of,
-    run_of,
+    recorded_run,
     settings_for,
     unruly,
     unruly_counter,
@@ -50,7 +50,7 @@ BY_FILE = unruly("trains_from_a_file")
 
 
 def records_of(folder: Path, *cells: TrainCell, **settings: Any) -> list[Record]:
-    return run_of(folder, cells, **settings).records()
+    return recorded_run(folder, cells, **settings).records()
 
 
 def trained_records(records: Sequence[Record]) -> list[Record]:
@@ -106,11 +106,9 @@ def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> N
     assert [record["seconds"]["count"] for record in trained_records(records)[1::2]] == counted
 
 
-def test_the_seed_decides_the_order_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cells = [cell_of(reading_of(tmp_path), VariantCard(name, "not:measured")) for name in "abcde"]
-    pretend_to_train(monkeypatch)
+def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, VariantCard(name, "variants.heap:train")) for name in "abcde"]
 
     def order_of(seed: int) -> str:
         records = trained_records(records_of(tmp_path, *cells, seed=seed, repeat=2))
@@ -129,15 +127,20 @@ def test_tasks_are_measured_one_by_one_and_resumed(
 ) -> None:
     reading = reading_of(tmp_path)
     cells = [cell_of(reading, card, size) for card in (HEAP, NAIVE) for size in (13, 23)]
-    plan = Plan(make_tasks(cells), settings_for(tmp_path))
+    plan, whole = Plan(make_tasks(cells), settings_for(tmp_path)), blocks.train
 
     def shown(stop_after: int = -1) -> list[tuple[int, str, str]]:
-        """The records at the end; nothing is really trained, and trainer `stop_after` interrupts
-        the run.
-        """
+        """The records at the end; trainer `stop_after` interrupts the run."""
         records: list[Record] = []
+        started = itertools.count()
+
+        def train(*arguments: Any) -> Any:
+            if next(started) == stop_after:
+                raise KeyboardInterrupt
+            return whole(*arguments)
+
         with monkeypatch.context() as patched:
-            pretend_to_train(patched, stop_after=stop_after)
+            patched.setattr(blocks, "train", train)
             code = run.run_plan(plan, tmp_path / "jobs", lambda own, _: records.extend(own))
         assert code == OK
         own = trained_records(records)

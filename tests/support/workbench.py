@@ -5,7 +5,6 @@ at processes.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import signal
 import subprocess
@@ -23,17 +22,13 @@ import pytest
 from harness.common.cards import MeasureCard
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.process import Answer, OnProgress, Supervision, WorkerLimits
-from harness.proof import IDENTICAL, Identity
+from harness.measure.process import OnProgress, Supervision, WorkerLimits
 from harness.records.file import RunLog
-from harness.runs import blocks
 from harness.runs.blocks import measure_task
-from harness.runs.cells import Block, CountCell, Plan, Reading, TrainCell, make_tasks
-from harness.runs.jobs import Counted, Trained
+from harness.runs.cells import CountCell, Plan, Reading, TrainCell, make_tasks
 from harness.runs.overrides import Settings, compose
 from harness.runs.plan import cells_of
-from harness.runs.session import Session, now, session_of
-from harness.worker.exchange import merges_sha256
+from harness.runs.session import session_of
 from variants.contract import Corpus
 
 SUPPORT = Path(__file__).resolve().parent
@@ -138,13 +133,6 @@ def settings_for(folder: Path, measure: str = "quick", **others: Any) -> Setting
     return Settings(measure=card, results=str(folder / "results"), **others)
 
 
-def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> RunLog:
-    """One task, measured and proved, and nowhere recorded."""
-    log, place = RunLog(None, now()), Path(tempfile.mkdtemp(dir=folder))
-    measure_task(make_tasks(cells)[0], Session(settings_for(folder, **settings), log, place))
-    return log
-
-
 def recorded_run(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> RunLog:
     """One task, measured, proved and recorded as a command does it."""
     plan = Plan(make_tasks(cells), settings_for(folder, **settings))
@@ -154,44 +142,24 @@ def recorded_run(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> R
     return session.log
 
 
-def pretend_to_train(patch: pytest.MonkeyPatch, stop_after: int | None = None) -> None:
-    """Let every trainer take a second, without being run, and a run be interrupted at trainer
-    `stop_after`.
-    """
-    started = itertools.count()
-
-    def train(cell: TrainCell, block: Block, counted: Counted, *_: Any) -> Trained:
-        if next(started) == stop_after:
-            raise KeyboardInterrupt
-        answer = Answer("ok", total=1.0, cpu_seconds=1.0)
-        trained = Trained(cell, block, now(), answer, counted, [], merges_sha256([]))
-        trained.identity = Identity(IDENTICAL, cell.tie_break)
-        return trained
-
-    patch.setattr(blocks, "train", train)
-    patch.setattr(blocks, "prove_merges", lambda *_: None)
-
-
 def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -> None:
     """Let every limit on time wait `until` it is true of the merges (or bytes) that were seen
     done.
     """
-    hear = Supervision.hear
+    attend = Supervision.attend
 
-    def patiently(supervision: Supervision, block: bytes, on_progress: OnProgress) -> None:
-        kept = vars(supervision)
-        kept.setdefault("given", supervision.limits)
+    def patiently(supervision: Supervision, on_progress: OnProgress) -> None:
+        given = supervision.limits
+        supervision.limits = given._replace(wall_seconds=None)
 
         def seen(done: int) -> None:
-            kept["done"] = done
             on_progress(done)
+            if until(done):
+                supervision.limits = given
 
-        hear(supervision, block, seen)
-        is_time = until(kept.get("done", 0))
-        patient = kept["given"]._replace(wall_seconds=None)
-        supervision.limits = kept["given"] if is_time else patient
+        attend(supervision, seen)
 
-    monkeypatch.setattr(Supervision, "hear", patiently)
+    monkeypatch.setattr(Supervision, "attend", patiently)
 
 
 def wait_until(true: Callable[[], bool], what: str) -> None:

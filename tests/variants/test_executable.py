@@ -19,7 +19,7 @@ from workbench import (
     limits_wait,
     processes_that_mention,
     reading_of,
-    run_of,
+    recorded_run,
     wait_until,
 )
 
@@ -88,7 +88,7 @@ def test_program_over_the_limit_is_stopped_with_its_merges_and_all_that_it_start
     card = VariantCard("executable", "variants.executable:train", params={"command": str(program)})
     cell = cell_of(reading_of(tmp_path), card, limits=WorkerLimits(wall_seconds=0.1))
 
-    trained = run_of(tmp_path, [cell]).records()[-1]
+    trained = recorded_run(tmp_path, [cell]).records()[-1]
 
     assert trained["status"] == "timeout"
     assert trained["merges_done"] == 1
