@@ -1,7 +1,6 @@
 """Trainers that learn the right merges and break the contract around them, each in one way.
 
-Where to stop, what to return, what to leave alone, what to report to the meter. `honest` is the
-definition (sabotaged.py), `quick` is as right, for faults that show late only.
+Where to stop, what to return, what to leave alone, what to report to the meter.
 """
 
 from __future__ import annotations
@@ -14,33 +13,31 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from sabotaged import Train, honest
+from sabotaged import Train
+from unruly import returning
 
-from variants import heap
 from variants.contract import NULL_METER, Merge, Meter, WordCounts
+from variants.heap import train as honest
 
 Words = list[tuple[bytes, int]]
-quick = heap.train
 calls = itertools.count()
 
 
 def changing(
     number: Callable[[int], int] = int,
     words: Callable[[Words, int], Words] = lambda words, _: words,
-    merges: Callable[[list[Merge]], Any] = list,
     min_count: Callable[[int], int] = int,
-    learn: Train = honest,
 ) -> Train:
     """A trainer that learns another number of merges, reads other words (by the number of threads),
-    has another min_count, or returns something made of the right merges.
+    or has another min_count.
     """
 
     def train(
         word_counts: WordCounts, num_merges: int, *meter: Meter, threads: int = 1, **options: Any
-    ) -> Any:
+    ) -> list[Merge]:
         read = WordCounts.from_items(words(list(word_counts.items()), threads))
         options["min_count"] = min_count(options.get("min_count", 1))
-        return merges(learn(read, number(num_merges), *meter, **options))
+        return honest(read, number(num_merges), *meter, **options)
 
     return train
 
@@ -52,24 +49,24 @@ merges_before_it_asks_whether_to = changing(number=lambda number: max(number, 1)
 loses_words_when_threads_do_not_divide_them = changing(
     words=lambda words, threads: words[: len(words) // threads * threads]
 )
-sees_65536_words = changing(words=lambda words, _: words[: 1 << 16], learn=quick)
+sees_65536_words = changing(words=lambda words, _: words[: 1 << 16])
 ignores_min_count = changing(min_count=lambda _: 1)
 min_count_must_be_passed = changing(min_count=lambda least: least + (least > 1))
 
 
 # Manners
 
-every_997th_call_is_wrong = changing(
-    merges=lambda merges: merges[::-1] if next(calls) % 997 == 996 else merges
+every_997th_call_is_wrong = returning(
+    lambda merges, _: merges[::-1] if next(calls) % 997 == 996 else merges
 )
-breaks_ties_otherwise_after_1000_merges = changing(
-    merges=lambda merges: merges[:1000] + merges[:999:-1], learn=quick
+breaks_ties_otherwise_after_1000_merges = returning(
+    lambda merges, _: merges[:1000] + merges[:999:-1]
 )
-leaves_out_what_begins_with_c0 = changing(
-    merges=lambda merges: [merge for merge in merges if merge[0] != b"\xc0"]
+leaves_out_what_begins_with_c0 = returning(
+    lambda merges, _: [merge for merge in merges if merge[0] != b"\xc0"]
 )
-returns_bytearrays = changing(merges=lambda merges: [(bytearray(a), b) for a, b in merges])
-returns_a_generator = changing(merges=iter)
+returns_bytearrays = returning(lambda merges, _: [(bytearray(a), b) for a, b in merges])
+returns_a_generator = returning(lambda merges, _: iter(merges))
 
 
 def changes_its_input(word_counts: WordCounts, *arguments: Any, **options: Any) -> list[Merge]:
@@ -123,21 +120,17 @@ def tallies_by_the_order_of_words(
     return honest(word_counts, num_merges, meter, **options)
 
 
-def follows_when_all_is_over(
-    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER, **options: Any
-) -> list[Merge]:
-    merges = honest(word_counts, num_merges, Meter(), **options)
+@returning
+def follows_when_all_is_over(merges: list[Merge], meter: Meter) -> list[Merge]:
     for _ in merges:
         meter.lap("update")
     meter.follow(merges)
     return merges
 
 
-def leaves_a_gap_when_told_to_stop(
-    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER, **options: Any
-) -> list[Merge]:
-    merges = honest(word_counts, num_merges, meter, **options)
-    return merges if meter.progress(1) else merges[:1] + merges[2:3]
+leaves_a_gap_when_told_to_stop = returning(
+    lambda merges, meter: merges if meter.progress(1) else merges[:1] + merges[2:3]
+)
 
 
 # What a trainer does to the process that it shares with its judge

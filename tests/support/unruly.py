@@ -50,8 +50,10 @@ def first(*steps: Callable[[], Any]) -> Trainer:
 def returning(answer: Callable[[list[Merge], Meter], Any]) -> Trainer:
     """A trainer that returns something made of the right merges, and may report to its meter."""
 
-    def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> Any:
-        return answer(honest(word_counts, num_merges), meter)
+    def train(
+        word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER, **options: Any
+    ) -> Any:
+        return answer(honest(word_counts, num_merges, **options), meter)
 
     return train
 

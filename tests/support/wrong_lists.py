@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import sabotaged
 from ill_mannered import changing, ignores_min_count
+from unruly import returning
 
 from harness.common.values import first_difference
 from harness.proof.checks import CheckFailed, TrainerCall
@@ -76,7 +77,7 @@ WAYS: Mapping[str, tuple[sabotaged.Train, Callable[[int, TieBreak], TrainerCall]
     **{name: (getattr(sabotaged, name), random_call) for name in PLAIN},
     **{name: (getattr(sabotaged, name), random_extension) for name in EXTENDING},
     "merges below min_count": (ignores_min_count, random_call),
-    "merges missing": (changing(merges=lambda merges: merges[: len(merges) // 2]), random_call),
+    "merges missing": (returning(lambda merges, _: merges[: len(merges) // 2]), random_call),
     "merges too many": (changing(number=lambda number: 2 * number), call_for_half),
 }
 """Who learns the wrong list, and what for."""
