@@ -131,7 +131,7 @@ def test_a_rejected_job_runs_once_more(measured: Measure, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "answers.toml"))
 def test_an_answer_and_its_merges_must_be_whole(tmp_path: Path, row: dict[str, Any]) -> None:
-    answer = row.get("answer", answer_text())
+    answer = row.get("answer", ANSWER)
     for right, wrong in row.get("changes", {}).items():
         answer = answer.replace(right, wrong)
     write_files(tmp_path, {"answer.json": answer})
@@ -156,7 +156,7 @@ def hole(path: Path) -> None:
 def test_links_pipes_and_holes_are_no_answer(
     tmp_path: Path, name: str, make: Callable[[Path], None], message: str
 ) -> None:
-    (tmp_path / "answer.json").write_text(answer_text())
+    (tmp_path / "answer.json").write_text(ANSWER)
     (tmp_path / name).unlink(missing_ok=True)
     make(tmp_path / name)
     with pytest.raises(BrokenAnswer, match=f"{name} {message}"):
@@ -173,7 +173,7 @@ def test_links_pipes_and_holes_are_no_answer(
 def test_words_that_a_counter_leaves_must_be_those_it_reports(
     tmp_path: Path, words: WordCounts, reported: int, message: str
 ) -> None:
-    text = answer_text().replace('"merges_done": 8', f'"words_done": {reported}')
+    text = ANSWER.replace('"merges_done": 8', f'"words_done": {reported}')
     (tmp_path / "answer.json").write_text(text)
     exchange.write_columns(tmp_path / "words", words)
     with pytest.raises(BrokenAnswer, match=message):

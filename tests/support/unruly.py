@@ -32,6 +32,11 @@ from variants.counting.pretokenize import serial
 from variants.heap import train as honest
 
 A_LONG_TIME = 600.0
+ANSWER = (
+    '{"status": "ok", "reason": null, "interpreter": "CPython 3.99", "seconds": {}, "tallies": {}, '
+    '"takes_threads": null, "total": 0.001, "merges_done": 8}'
+)
+"""As good as a real one, but for its time."""
 JOB = Path(os.environ.get("BPE_HARNESS_JOB", "."))
 Trainer = Callable[..., Any]
 
@@ -58,13 +63,6 @@ def returning(answer: Callable[[list[Merge], Meter], Any]) -> Trainer:
     return train
 
 
-def answer_text() -> str:
-    """An answer as good as a real one, but for its time."""
-    answer: dict[str, Any] = {"status": "ok", "reason": None, "interpreter": "CPython 3.99"}
-    answer |= {"seconds": {}, "tallies": {}, "takes_threads": None}
-    return json.dumps({**answer, "total": 0.001, "merges_done": 8})
-
-
 def work(seconds: float) -> None:
     """Use that much of the CPU's time, by the clock of the thread: other threads of the
     process work as well.
@@ -72,10 +70,6 @@ def work(seconds: float) -> None:
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         sum(range(1000))
-
-
-def throw(error: BaseException) -> None:
-    raise error
 
 
 # What it does to the words that it was given, which other trainers and the judge need
@@ -87,9 +81,7 @@ def folder_of_its_words() -> Path:
     return next(Path(path).parent for path in mapped if path.endswith("/offsets"))
 
 
-def removes_its_words(_: WordCounts, num_merges: int) -> list[Merge]:
-    shutil.rmtree(folder_of_its_words())
-    return [(b"l", b"o")] * num_merges
+removes_its_words = first(lambda: shutil.rmtree(folder_of_its_words()))
 
 
 def replaces_its_words(_: WordCounts, num_merges: int) -> list[Merge]:
@@ -105,9 +97,7 @@ def replaces_its_words(_: WordCounts, num_merges: int) -> list[Merge]:
 segfaults = first(lambda: ctypes.string_at(0))
 ends_at_once = first(lambda: os._exit(7))
 calls_sys_exit = first(lambda: sys.exit("no more today"))
-is_unavailable = first(lambda: throw(Unavailable("needs a library that is not there; install it")))
 raises_a_path = first(lambda: Path(__file__).with_name("missing.bin").open())
-raises_a_value_error = first(lambda: throw(ValueError("no words")))
 takes_two = first()
 leaves_a_thread = first(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start())
 closes_standard_output = first(lambda: sys.stdout.close())
@@ -117,6 +107,10 @@ returns_one_too_few = returning(lambda merges, _: merges[:-1])
 
 def raises(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     raise LookupError("nothing here")
+
+
+def is_unavailable(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    raise Unavailable("needs a library that is not there; install it")
 
 
 @first
@@ -166,7 +160,7 @@ announces_its_end = first(lambda: say(b"end\n", 0.1), lambda: say(b"begin\n", 0.
 def ends_its_guard(word_counts: WordCounts, num_merges: int) -> None:
     """Leaves the right merges and an answer of its own before."""
     (JOB / "merges").write_bytes(packed(honest(word_counts, num_merges)))
-    (JOB / "answer.json").write_text(answer_text())
+    (JOB / "answer.json").write_text(ANSWER)
     os.kill(os.getppid(), signal.SIGKILL)
     os._exit(0)
 
@@ -174,13 +168,12 @@ def ends_its_guard(word_counts: WordCounts, num_merges: int) -> None:
 # Work that is not done in its call, or not by it
 
 
-def when(module: Any, name: str, *steps: Callable[[], Any]) -> None:
+def when(module: Any, name: str, step: Callable[[], Any]) -> None:
     """Do something whenever a function of a module is called."""
     function = getattr(module, name)
 
     def replacement(*arguments: Any) -> Any:
-        for step in steps:
-            step()
+        step()
         return function(*arguments)
 
     setattr(module, name, replacement)
@@ -477,7 +470,7 @@ def counter_of_another_file(corpus: Corpus) -> WordCounts:
 def counter_that_counts_when_its_words_are_written(corpus: Corpus) -> WordCounts:
     """Returns columns that hold nothing yet; its clock has been read when they are written."""
     write = exchange.write_columns
-    exchange.write_columns = lambda folder, _: write(folder, serial(corpus))
+    exchange.write_columns = lambda folder, word_counts: write(folder, serial(corpus))
     return WordCounts.from_columns([b"nix", b"nixes"], [0, 0])
 
 
