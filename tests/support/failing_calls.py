@@ -13,7 +13,6 @@ import ctypes
 import errno
 import gzip
 import importlib
-import io
 import itertools
 import json
 import math
@@ -173,8 +172,6 @@ def call(line: str, failing: str = "") -> tuple[int, str]:
     if child == 0:
         os.dup2(os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
         os.dup2(1, 2)
-        sys.stdout = io.TextIOWrapper(io.FileIO(1, "w"))
-        sys.stderr = io.TextIOWrapper(io.FileIO(2, "w"), line_buffering=True)
         files.remove_abandoned.cache_clear()
         if failing:
             os.environ["FAILING"] = failing
