@@ -110,14 +110,14 @@ def summed(bounds: Iterable[int], corpus: Corpus) -> WordCounts:
     return WordCounts.from_items(words.items())
 
 
-def in_ranges(patterns: Callable[[Iterable[str]], Iterable[str]]) -> Count:
-    """A counter that shares a file out evenly, and cuts behind the next match of the patterns that it
-    makes of the special tokens.
+def in_ranges(pattern: str | None = None) -> Count:
+    """A counter that shares a file out evenly, and cuts behind the next match of the pattern, or behind
+    the next special token.
     """
 
     def count(corpus: Corpus, *, threads: int = 1) -> WordCounts:
         content = content_of(corpus)
-        expression = "|".join(patterns(map(re.escape, corpus.special_tokens))) or "(?!)"
+        expression = pattern or "|".join(map(re.escape, corpus.special_tokens)) or "(?!)"
         starts = (len(content) * part // threads for part in range(1, threads))
         found = (re.compile(expression.encode()).search(content, start) for start in starts)
         return summed((match.end() for match in found if match), corpus)
@@ -129,10 +129,10 @@ def names_the_offset_in_the_block(corpus: Corpus) -> WordCounts:
     return summed(range(0, len(content_of(corpus)), MEBIBYTE), corpus)
 
 
-cuts_at_any_special_token = in_ranges(lambda tokens: tokens)
-cuts_behind_newlines = in_ranges(lambda _: ["\n"])
-always_cuts_at_endoftext = in_ranges(lambda _: [re.escape("<|endoftext|>")])
-cuts_anywhere = in_ranges(lambda _: ["(?:)"])
+cuts_at_any_special_token = in_ranges()
+cuts_behind_newlines = in_ranges(r"\n")
+always_cuts_at_endoftext = in_ranges(r"<\|endoftext\|>")
+cuts_anywhere = in_ranges("(?:)")
 
 
 # Manners.
