@@ -359,11 +359,9 @@ sleeps = first(lambda: time.sleep(0.5))
 starts_a_child = first(lambda: subprocess.run(["true"], check=True))
 
 
-def use_the_first_processor() -> None:
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-
-
-works_on_the_first_processor = first(use_the_first_processor, lambda: work(0.2))
+works_on_the_first_processor = first(
+    lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}), lambda: work(0.2)
+)
 
 
 @first
