@@ -18,8 +18,10 @@ from exploring import register_profiles
 from fetched import CONTENT
 from local_server import Server, serving
 from measured_once import MeasuredOnce
+from workbench import Call, Outcome
 
 from harness import corpora
+from harness.__main__ import main
 from harness.common import cache, registry
 from harness.measure import machine, quiet
 from harness.runs import blocks
@@ -117,6 +119,24 @@ def cache_folder(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
         registry.use_folder(None)
 
 
+@pytest.fixture
+def disk_events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is synced and what is renamed from now on, in this order."""
+    events: list[str] = []
+    rename = Path.rename
+
+    def synced(descriptor: int) -> None:
+        events.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    def renamed(part: Path, path: Path) -> Path:
+        events.append(f"{path.name} renamed")
+        return rename(part, path)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    return events
+
+
 @pytest.fixture(scope="session")
 def measurements(tmp_path_factory: pytest.TempPathFactory) -> MeasuredOnce:
     """What has been measured in this session."""
@@ -140,6 +160,21 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of the test's own, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Runs a command in this process: the words of a line, and further arguments."""
+
+    def call(line: str, *arguments: object) -> Outcome:
+        capsys.readouterr()
+        try:
+            code = main([*line.split(), *map(str, arguments)])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return Outcome(code, *capsys.readouterr())
+
+    return call
 
 
 @pytest.fixture

@@ -34,14 +34,14 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from unittest import mock
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 from rows import rows_of, write_files
-from workbench import contents, ran
+from workbench import Outcome, contents, ran
 
 from harness.records.file import read_records
 
@@ -88,14 +88,6 @@ def read_rows() -> Iterator[Row]:
             row = msgspec.convert(written, Row)
             row.name = f"{row.command}: {row.name or row.run[-1]}"
             yield row
-
-
-class Outcome(NamedTuple):
-    """What a command line did."""
-
-    code: int
-    out: str
-    err: str
 
 
 ROWS = list(read_rows())

@@ -4,17 +4,20 @@ at processes.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import psutil
 import pytest
@@ -39,6 +42,18 @@ HEAP = VariantCard("heap", "variants.heap:train", family="windowed")
 NAIVE = VariantCard("naive", "variants.naive:train", family="recount")
 SECONDS_TO_BE_GONE = 60.0
 BRIEF = WorkerLimits(wall_seconds=0.3)
+
+
+class Outcome(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Outcome]
+"""Runs a command in this process (conftest.py: call)."""
 
 
 def cells(*arguments: str) -> list[TrainCell]:
@@ -73,6 +88,19 @@ def ran(folder: Path, *command: str, **how: Any) -> subprocess.CompletedProcess[
 
 def started(folder: Path, *command: str, **how: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(**of_python(folder, *command, **how))
+
+
+@contextlib.contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """As on a disk that is full, no file can grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        # what is imported meanwhile would be kept cut short
+        with mock.patch.object(sys, "dont_write_bytecode", True):
+            yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def corpus_of(folder: Path, text: str | bytes, *how: Any, **named: Any) -> Corpus:
