@@ -79,13 +79,22 @@ class Sample(NamedTuple):
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether its wait for a CPU is unknown, and may be long."""
+        """Whether its wait for a CPU is unknown, and may be long.
+
+        >>> [Sample("run", 0, 2.0, 1.0, pressure=share).is_disturbed for share in (None, 0.2, 0.25)]
+        [False, False, True]
+        """
         return self.clock != NET and (self.pressure or 0.0) > MOST_PRESSURE
 
     @property
     def kept_waiting(self) -> bool:
         """Whether its seconds may hold a wait for a CPU; one thread that worked nearly all
         the time had its CPU.
+
+        >>> [Sample("run", 0, 2.0, cpu, pressure=0.25).kept_waiting for cpu in (None, 1.5, 1.6, 2.4)]
+        [True, True, False, True]
+        >>> Sample("run", 0, 2.0, 1.5, pressure=0.2).kept_waiting
+        False
         """
         worked = (
             self._one_thread

@@ -86,26 +86,6 @@ def test_times_are_compared_by_a_clock_that_both_have(row: dict[str, Any]) -> No
     assert known == pytest.approx(row.get("idle", {}))
 
 
-@pytest.mark.parametrize(
-    ("pressure", "cpu_seconds", "disturbed", "kept_waiting"),
-    [
-        (None, 1.0, False, False),
-        (0.2, 1.0, False, False),
-        (0.25, 1.0, True, True),
-        (0.25, None, True, True),
-        (0.25, 1.5, True, True),
-        (0.25, 1.6, True, False),  # it worked nearly all the time
-        (0.25, 2.4, True, True),  # more than one thread worked
-    ],
-)
-def test_what_waited_long_for_a_cpu_is_disturbed(
-    pressure: float | None, cpu_seconds: float | None, disturbed: bool, kept_waiting: bool
-) -> None:
-    unknown = "other threads did part of the work"
-    sample = Sample("run", 0, 2.0, cpu_seconds, pressure=pressure, cpu_wait_unknown=unknown)
-    assert (sample.is_disturbed, sample.kept_waiting) == (disturbed, kept_waiting)
-
-
 def test_sample_takes_the_shares_of_what_disturbed_it_from_the_whole_process() -> None:
     record = measured(
         "heap",
