@@ -8,19 +8,20 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from rows import write_files
 from test_files import holder
-from workbench import damage
+from workbench import Call, damage
 
-from harness.common import cache, files
+from harness.common import cache
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.corpora import files as corpora_files
 from harness.corpora import standard_library, text
-from harness.corpora.__main__ import main
 from harness.tokenizers.extension import Extension
 
 WORDS = b"the words of an entry"
@@ -80,23 +81,10 @@ def test_another_process_may_make_the_same_entry() -> None:
     assert cache.put("texts", "key", interfere) == cache.find("texts", "key")
 
 
-def test_an_entry_is_on_disk_before_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_is_on_disk_before_its_name(disk_events: list[str]) -> None:
     """Files, then the seal with the folders, then the name: a power cut leaves all or nothing."""
-    events: list[str] = []
-    sync, rename = files.sync, Path.rename
-
-    def synced(*paths: Path) -> None:
-        events.extend(path.name for path in paths)
-        sync(*paths)
-
-    def renamed(part: Path, path: Path) -> Path:
-        events.append(f"{path.name} renamed")
-        return rename(part, path)
-
-    monkeypatch.setattr(files, "sync", synced)
-    monkeypatch.setattr(Path, "rename", renamed)
     cache.kept("texts", "key", write)
-    assert events == ["inner", "more", "words", cache.SEAL, "key", "key renamed", "texts"]
+    assert disk_events == ["inner", "more", "words", cache.SEAL, "key", "key renamed", "texts"]
 
 
 KEYS = st.sampled_from("ab")
@@ -196,37 +184,28 @@ def test_merges_that_lost_their_bytes_are_written_again() -> None:
 # The folder
 
 
-def test_cache_is_listed_and_cleared_only_while_nobody_else_uses_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_cache_is_listed_and_cleared_only_while_nobody_else_uses_it(call: Call) -> None:
     texts, root = cache.folder("texts"), cache.root()
-    for left in (
-        texts / ".left",
-        cache.folder("spilled") / ".left",
-        root / ".left",
-    ):  # by killed runs
-        left.mkdir()
-        (left / "text").write_bytes(bytes(700))
+    for folder in (texts, cache.folder("spilled"), root):
+        write_files(folder, {".left/text": "x" * 700})  # by killed runs
     cache.kept("texts", "one", lambda folder: (folder / "text").write_bytes(bytes(80)))
-    assert main(["cache"]) == OK
-    shown = capsys.readouterr().out
+    shown = call("corpora cache").out
     for line in (r"texts +\S+ k?B +2  gen", r"spilled +700 B +1  ", r"other +\S+ kB +2  "):
         assert re.search(line, shown), shown
 
     user, _ = holder()
-    assert main(["cache", "--clear", "all"]) == UNMEASURED
     sentence = "another command uses the cache; clear it when that has ended\n"
-    assert capsys.readouterr().err == sentence
+    assert call("corpora cache --clear all") == (UNMEASURED, "", sentence)
     user.communicate()
-    assert main(["cache", "--clear", "texts"]) == OK
-    assert re.match(r"removed \S+ k?B in 2 entries\n", capsys.readouterr().out)
+    cleared = call("corpora cache --clear texts")
+    assert re.match(r"removed \S+ k?B in 2 entries\n", cleared.out)
     assert list(texts.iterdir()) == []
-    assert main(["cache", "--clear", "all"]) == OK
+    assert call("corpora cache --clear all").code == OK
     assert [path for path in root.rglob("*") if path.is_file()] == []
 
 
 def test_variables_move_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     for name in (cache.VARIABLE, "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -237,31 +216,27 @@ def test_variables_move_the_cache(
 
     (tmp_path / "file").touch()
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
-    assert main(["path", "ties"]) == UNMEASURED
-    sentence = rf"cannot use the cache .*; set {cache.VARIABLE} to a folder"
-    assert re.match(sentence, capsys.readouterr().err)
+    refused = call("corpora path ties")
+    assert refused.code == UNMEASURED
+    assert re.match(rf"cannot use the cache .*; set {cache.VARIABLE} to a folder", refused.err)
 
 
 def test_a_home_that_cannot_be_written_gets_a_temporary_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     (tmp_path / "home").touch()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv(cache.VARIABLE, "")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    for _ in range(2):
-        assert main(["path", "ties"]) == OK
-    shown = capsys.readouterr()
-    assert len(set(shown.out.splitlines())) == 1
-    (note,) = shown.err.splitlines()
-    assert "(Not a directory), so nothing is kept after this command; set BPE_HARNESS_CACHE" in note
+    first, again = call("corpora path ties"), call("corpora path ties")
+    assert again == (OK, first.out, "")
+    note = "(Not a directory), so nothing is kept after this command; set BPE_HARNESS_CACHE"
+    assert note in first.err
 
 
 def test_users_cannot_share_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    def deny(*_: Any, **__: Any) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(Path, "mkdir", deny)
+    denied = PermissionError(errno.EACCES, "Permission denied")
+    monkeypatch.setattr(Path, "mkdir", Mock(side_effect=denied))
     with pytest.raises(
         Refusal, match=r"\(Permission denied; two users cannot share a cache\); set"
     ):

@@ -12,16 +12,13 @@ from typing import Any
 
 import pytest
 from rows import rows_beside
-from workbench import first_fast
+from workbench import Call, first_fast
 
-from harness import __main__ as run_command
 from harness.common import registry
 from harness.common.errors import OK, UNMEASURED, USAGE
-from harness.corpora import __main__ as corpora_command
 from harness.corpora import fetched_kind, packages
 from harness.gate.base import build_base
 
-Captured = pytest.CaptureFixture[str]
 INDEX = {"kind": "package_index", "package": "p", "version": "1", "files": ["*"], "file": "f.txt"}
 
 
@@ -40,26 +37,18 @@ def write(folder: Path, group: str, name: str, content: object) -> Path:
     return path
 
 
-def ran(folder: Path, *overrides: str) -> int:
-    return run_command.main(["--config-dir", str(folder), "plan=true", *overrides])
-
-
 @pytest.mark.parametrize("row", rows_beside(__file__, "refused_cards.toml"))
 def test_hostile_card_is_refused_in_one_sentence(
-    row: dict[str, Any], folder: Path, capsys: Captured
+    row: dict[str, Any], folder: Path, call: Call
 ) -> None:
     group = row["group"]
     path = write(folder, group, "mine", row["card"])
-    codes = [ran(folder, f"{group}=mine", *row.get("with", []))]
+    run = call(f"plan=true {group}=mine", *row.get("with", []), "--config-dir", folder)
+    assert (run.code, run.out, run.err.count("\n")) == (USAGE, "", 1)
+    assert run.err.startswith(row.get("starts", f"{path}: "))
+    assert row["refused"] in run.err
     if group == "data":
-        codes.append(corpora_command.main(["fetch", "mine", "--config-dir", str(folder)]))
-
-    shown = capsys.readouterr()
-    assert set(codes) == {USAGE}
-    assert shown.out == ""
-    (sentence,) = set(shown.err.splitlines())
-    assert sentence.startswith(row.get("starts", f"{path}: "))
-    assert row["refused"] in sentence
+        assert call("corpora fetch mine --config-dir", folder) == run
 
 
 def test_card_of_yours_takes_the_place_of_none(folder: Path) -> None:
@@ -77,20 +66,20 @@ def test_card_of_yours_takes_the_place_of_none(folder: Path) -> None:
 
 @pytest.mark.usefixtures("measured_once")
 def test_code_of_your_cards_runs_only_if_chosen(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, book: str
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, book: str, call: Call
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     for group in ("variant", "counting"):
         code = f"open('{tmp_path}/{group} ran', 'w').close()\n"
         (tmp_path / f"their_{group}.py").write_text(code)
         write(folder, group, "mine", {"name": "mine", "_target_": f"their_{group}:nonesuch"})
-    command = ["--config-dir", str(folder), book, "vocab_size=258", f"results={tmp_path}"]
+    line = f"vocab_size=258 {book} results={tmp_path} --config-dir {folder}"
 
-    assert run_command.main(command) == OK
+    assert call(line).code == OK
     assert not list(tmp_path.glob("* ran"))
     write(folder, "experiment", "theirs", {"variants": ["mine"]})
     for group, choice in {"variant": "experiment=theirs", "counting": "counting=mine"}.items():
-        assert run_command.main([*command, choice]) != OK
+        assert call(line, choice).code != OK
         assert (tmp_path / f"{group} ran").exists()
 
 
@@ -99,10 +88,11 @@ def test_gate_card_is_a_program(tmp_path: Path) -> None:
     assert (tmp_path / "mark").exists()
 
 
-def test_data_set_that_is_missing_is_not_fetched_by_a_run(folder: Path, capsys: Captured) -> None:
+def test_data_set_that_is_missing_is_not_fetched_by_a_run(folder: Path, call: Call) -> None:
     write(folder, "data", "mine", {"source": INDEX})
-    assert ran(folder, "data=mine") == UNMEASURED
-    assert "get it with python -m harness.corpora fetch mine" in capsys.readouterr().err
+    run = call("plan=true data=mine --config-dir", folder)
+    assert run.code == UNMEASURED
+    assert "get it with python -m harness.corpora fetch mine" in run.err
 
 
 ODD = Path(__file__).with_name("odd_values.txt").read_text().splitlines()
@@ -117,9 +107,7 @@ def mutated(chance: random.Random, card: object) -> str:
 
 
 @pytest.mark.parametrize("seed", first_fast(range(8)))
-def test_mutated_card_is_answered_in_one_sentence(
-    folder: Path, capsys: Captured, seed: int
-) -> None:
+def test_mutated_card_is_answered_in_one_sentence(folder: Path, call: Call, seed: int) -> None:
     chance = random.Random(seed)
     cards = [
         (group, card if group == "experiment" else {**card, "name": "mine"})
@@ -130,8 +118,7 @@ def test_mutated_card_is_answered_in_one_sentence(
     for _ in range(15):
         group, card = chance.choice(cards)
         path = write(folder, group, "mine", mutated(chance, card))
-        code = run_command.main(["--config-dir", str(folder), "--cfg", "job", f"{group}=mine"])
-        sentence = capsys.readouterr().err
+        code, _, sentence = call(f"--cfg job {group}=mine --config-dir", folder)
         assert (code, sentence.count("\n")) in ((OK, 0), (USAGE, 1)), (path, sentence)
         assert code == OK or f"{path}" in sentence or "In 'experiment/mine'" in sentence, sentence
         path.unlink()

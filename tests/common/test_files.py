@@ -81,29 +81,14 @@ def test_a_file_is_written_whole_or_the_old_one_stays_alone(tmp_path: Path) -> N
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_was_written_is_on_disk_with_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_written_is_on_disk_with_its_name(tmp_path: Path, disk_events: list[str]) -> None:
     """A power cut after the command said so costs nothing: file before name, name before the end."""
-    events: list[str] = []
-    fsync, rename = os.fsync, Path.rename
-
-    def synced(descriptor: int) -> None:
-        events.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
-        fsync(descriptor)
-
-    def renamed(part: Path, path: Path) -> None:
-        events.append(f"{path.name} renamed")
-        rename(part, path)
-
-    monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(Path, "rename", renamed)
     write_output(tmp_path / "file", b"one")
     with output_file(tmp_path / "folder") as part:
         part.mkdir()
         (part / "inside").write_bytes(b"two")
     written = ["file", "file renamed", tmp_path.name]
-    assert events == [*written, "folder", "inside", "folder renamed", tmp_path.name]
+    assert disk_events == [*written, "folder", "inside", "folder renamed", tmp_path.name]
 
 
 # Temporary folders

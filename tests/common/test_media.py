@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from measured import changed, measured, stopped, stored
+from workbench import Call
 
-from harness import table, tokenizer
+from harness import tokenizer
 from harness.__main__ import main
 from harness.common.printing import (
     csv_text,
@@ -25,7 +26,6 @@ from harness.common.printing import (
     terminal_lines,
     terminal_text,
 )
-from harness.records import __main__ as records
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 EVALUATED = ("=", "+", "-", "@")
@@ -52,18 +52,16 @@ FORMS = ["", "--work", "--notes", "--pivot variant data", "--format markdown", "
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_no_control_sequence_reaches_a_reader(
-    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_control_sequence_reaches_a_reader(form: str, tmp_path: Path, call: Call) -> None:
     path = stored(tmp_path / "r.jsonl", RECORDS)
-    assert table.main([str(path), *form.split()]) == 0
-    printed = capsys.readouterr()
+    printed = call(f"table {form}", path)
+    assert printed.code == 0
     assert "calc" in printed.out
     assert OBEYED.search((printed.out + printed.err).replace("\r\n", "\n")) is None
 
     if form == "--format csv":
         check_no_formula(printed.out)
-        assert records.main(["export", str(path), "--output", str(tmp_path / "r.csv")]) == 0
+        assert call("records export --output", tmp_path / "r.csv", path).code == 0
         check_no_formula((tmp_path / "r.csv").read_text())
         return
     assert not re.search(r"^\s*(new \||::)", printed.out, re.MULTILINE)
@@ -124,13 +122,13 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
 
 
 @pytest.mark.usefixtures("here")
-def test_no_token_is_obeyed_by_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_token_is_obeyed_by_a_terminal(call: Call) -> None:
     tokenizer.train([HOSTILE[1:] * 9], 300, special_tokens=[HOSTILE]).save("given")
     Path("text.txt").write_text("low")
-    encode = "encode given --data text.txt --output a.npy --separator x"
-    for command, code in {"prune given --data text.txt": 0, encode: 2}.items():
-        assert main(["tokenizer", *command.split()]) == code
-    printed = "".join(capsys.readouterr())
+    pruned = call("tokenizer prune given --data text.txt")
+    encoded = call("tokenizer encode given --data text.txt --output a.npy --separator x")
+    assert (pruned.code, encoded.code) == (0, 2)
+    printed = "".join(pruned[1:] + encoded[1:])
     assert "\\x1b" in printed
     assert "calc" in printed
     check_harmless(printed)

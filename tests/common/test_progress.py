@@ -7,9 +7,9 @@ import sys
 import time
 
 import pytest
-from workbench import CHECKOUT
+from measured import RECORDS
+from workbench import Call
 
-from harness import table
 from harness.common.printing import print_stdout
 from harness.common.progress import Display, bar
 from harness.common.units import BytesRead
@@ -75,13 +75,10 @@ def test_a_terminal_breaks_lines_between_words_and_a_pipe_gets_them_whole(
     ]
 
 
-def test_no_columns_are_as_many_as_usual(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_columns_are_as_many_as_usual(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
     shown = []
     for columns in ("0", "80"):
         monkeypatch.setenv("COLUMNS", columns)
-        table.main([str(CHECKOUT / "tests/fixtures/records/counting.jsonl")])
-        shown.append(capsys.readouterr().out)
+        shown.append(call("table", RECORDS / "counting.jsonl").out)
     assert shown[0] == shown[1]
     assert "serial" in shown[0]
