@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from exploring import seeds
 from growing_words import SHAPES, Shape, expect_growth
-from rows import rows_beside
+from rows import rows_beside, write_files
 from workbench import first_fast
 from wrong_lists import WAYS, claimed, wrong_list
 
@@ -39,28 +39,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "certificate.md"
 Check = Callable[..., tuple[int, str]]
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Check:
-    """The checker, alone in a folder: its exit code for a table and a certificate, and its answer.
-
-    `redirection` is the shell's. Fails if an error is written.
-    """
-    folder = tmp_path_factory.mktemp("outside")
-    shutil.copy(CHECKER, folder)
-
-    def check(table: bytes, claims: bytes, redirection: str = "") -> tuple[int, str]:
-        (folder / "table").write_bytes(table)
-        (folder / "certificate").write_bytes(claims)
-        command = f"{sys.executable} -I -S check_certificate.py table certificate {redirection}"
-        ended = subprocess.run(
-            command, shell=True, capture_output=True, text=True, cwd=folder, timeout=60
-        )
-        assert ended.stderr == ""
-        return ended.returncode, ended.stdout.rstrip()
-
-    return check
-
-
 @pytest.fixture
 def checker() -> Any:
     """The checker as a module of its own."""
@@ -71,7 +49,7 @@ def checker() -> Any:
 
 @pytest.fixture
 def check(checker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
-    """The checker in this process, which is quicker."""
+    """The checker in this process: its exit code for a table and a certificate, and its answer."""
     printed: list[bytes] = []
     monkeypatch.setattr(checker, "os", SimpleNamespace(write=lambda _, text: printed.append(text)))
 
@@ -103,13 +81,22 @@ def certificate_of(words: bytes, /, *merges: str, **head: object) -> bytes:
     return content + digest_line(content)
 
 
-def test_the_example_of_the_page_is_what_we_write_and_what_is_accepted(program: Check) -> None:
+def test_the_example_of_the_page_is_what_we_write_and_what_is_accepted(tmp_path: Path) -> None:
+    """By the checker alone in a folder, which says neither right nor wrong if it cannot answer."""
     table, claims = re.findall(r"^```text\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     call = TrainerCall({b"aaa": 1, b"ab": 2, b"xy": 2}, 10)
     assert plain(call.word_counts) == table.encode()
     assert claimed(call, call.defined()) == claims.encode()
-    answer = "accepted: 4 of 10 merges, tie_break greatest_bytes, min_count 1"
-    assert program(table.encode(), claims.encode()) == (0, answer)
+
+    shutil.copy(CHECKER, tmp_path)
+    write_files(tmp_path, {"table": table, "certificate": claims})
+    command = f"{sys.executable} -I -S check_certificate.py table certificate "
+    answer = "accepted: 4 of 10 merges, tie_break greatest_bytes, min_count 1\n"
+    for redirection, ending in {"": (0, answer), ">&-": (2, ""), ">/dev/full": (2, "")}.items():
+        ended = subprocess.run(
+            command + redirection, shell=True, capture_output=True, text=True, cwd=tmp_path
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (*ending, "")
 
 
 def test_right_lists_are_accepted_under_every_rule(check: Check) -> None:
@@ -121,23 +108,15 @@ def test_right_lists_are_accepted_under_every_rule(check: Check) -> None:
         assert check(plain(call.word_counts), claimed(call, merges)) == (0, answer)
 
 
-AB = b"1 6162\n"
-
-
 @pytest.mark.parametrize("row", rows_beside(__file__, "unreadable.toml"))
-def test_what_cannot_be_right_is_named(program: Check, row: dict[str, Any]) -> None:
-    table = row.get("table", AB.decode()).format(many="9" * 1_000_000).encode()
+def test_what_cannot_be_right_is_named(check: Check, row: dict[str, Any]) -> None:
+    table = row.get("table", "1 6162\n").format(many="9" * 1_000_000).encode()
     claims = certificate_of(table, *row.get("merges", []), **row.get("head", {}))
     if "instead" in row:
         claims = claims.replace(b"wanted 0", row["instead"].encode())
-    code, printed = program(table, claims)
+    code, printed = check(table, claims)
     assert row["answer"] in printed
     assert code == (1 if printed.startswith("wrong: ") else 2)
-
-
-def test_a_checker_that_cannot_answer_says_neither_right_nor_wrong(program: Check) -> None:
-    for redirection in (">&-", ">/dev/full"):
-        assert program(AB, certificate_of(AB, "97 98"), redirection) == (2, "")
 
 
 STRAYS = b"\x00\t\n\r 09:,.axz\xff"

@@ -159,7 +159,7 @@ class Text:
         self.appear(changed)
 
 
-def check(table_path: str, certificate_path: str) -> NoReturn:
+def judge(table_path: str, certificate_path: str) -> NoReturn:
     content = read(certificate_path, 20_000_000)
     body, digest = content[:-72], hashlib.sha256(content[:-72]).hexdigest()
     if content[-72:] != f"sha256 {digest}\n".encode():
@@ -189,10 +189,14 @@ def check(table_path: str, certificate_path: str) -> NoReturn:
     end(0, f"accepted: {len(lines)} of {wanted} merges, tie_break {rule}, min_count {min_count}")
 
 
+def check(table_path: str, certificate_path: str) -> NoReturn:
+    try:
+        judge(table_path, certificate_path)
+    except (MemoryError, OverflowError):
+        end(2, "unreadable: these words need more memory than there is")
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         end(2, "usage: check_certificate.py TABLE CERTIFICATE")
-    try:
-        check(*sys.argv[1:])
-    except (MemoryError, OverflowError):
-        end(2, "unreadable: these words need more memory than there is")
+    check(*sys.argv[1:])
