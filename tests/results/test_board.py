@@ -8,29 +8,27 @@ from typing import Any
 import pytest
 from measured import records_of, stored
 from rows import rows_beside
-from workbench import CHECKOUT
+from workbench import CHECKOUT, Call
 
-from harness.board import main, page_of
+from harness.board import page_of
 from harness.common.errors import OK, USAGE
 from harness.results.selection import records_of as records_in
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "board.toml"))
 def test_board_has_the_passages_of_its_row_or_is_refused(
-    row: dict[str, Any],
-    here: Path,
-    capsys: pytest.CaptureFixture[str],
+    row: dict[str, Any], here: Path, call: Call
 ) -> None:
     folder = here / "board"
     stored(folder / "records.jsonl", records_of(row["mine"]))
 
-    code = main(["board"])
+    code, _, err = call("board board")
     written = sorted(path.name for path in folder.iterdir())
     written.remove("records.jsonl")
     assert written == row.get("files", [])
     if "refused" in row:
         assert code == USAGE
-        assert row["refused"] in capsys.readouterr().err
+        assert row["refused"] in err
         return
 
     assert code == OK

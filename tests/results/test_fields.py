@@ -10,6 +10,7 @@ from rows import rows_beside
 
 from harness.records.file import Record
 from harness.results.fields import FIELD, FIELDS, WORK, cell_of
+from harness.results.frame import names_of_benchmarks
 from harness.results.ratios import against
 from harness.results.rows import rows
 from harness.results.tables import fields_of
@@ -17,7 +18,7 @@ from harness.results.writing import differing_columns
 
 ROWS = rows_beside(__file__, "fields.toml")
 GATED = {"tier": "time", "corpus": "text", "comparison": "heap", "side": "base"}
-PLAIN = measured("heap", 1.0)
+PLAIN = measured("heap", 1.0, counting_chosen=True)
 
 
 def another(name: str, value: Any) -> Record:
@@ -39,6 +40,8 @@ def test_field_that_names_a_cell_is_known_to_all_who_read_records(row: dict[str,
 
     both = rows([PLAIN, other])
     assert len(both) == 2
+    names = names_of_benchmarks(both)
+    assert (names[0] != names[1]) != field.name.startswith("gate.")
     contradicting = rows([PLAIN, changed(other, merges_sha256="77" * 32)])
     assert bool(contradicting[0].disputed) != field.decides_merges
     assert (both[0].question != both[1].question) == (

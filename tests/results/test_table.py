@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
-from measured import RECORDS, measured, records_of, stored
+from measured import RECORDS, records_of, stored
 from rich.cells import cell_len
 from rows import abridged, rows_beside
-from workbench import CHECKOUT, ran
+from workbench import CHECKOUT, Call, ran
 
 from harness.common.errors import MISMATCH, OK
-from harness.results.frame import hyperfine
-from harness.results.rows import rows
-from harness.table import main
 
 FILES = {
     "mine": "mine.jsonl",
@@ -32,19 +28,14 @@ ROWS = [row for name in TABLES for row in rows_beside(__file__, f"{name}.toml")]
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_command_prints_the_text_of_its_row(
-    row: dict[str, Any],
-    here: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_command_prints_the_text_of_its_row(row: dict[str, Any], here: Path, call: Call) -> None:
     Path("records").symlink_to(RECORDS)
     for name in FILES.keys() & row.keys():
         path = here / FILES[name]
         path.parent.mkdir(parents=True, exist_ok=True)
         stored(path, records_of(row[name]))
 
-    code = main(shlex.split(row["run"]))
-    out, err = capsys.readouterr()
+    code, out, err = call("table", *shlex.split(row["run"]))
     text = "".join(f"{line.rstrip()}\n" for line in out.splitlines())
     assert code == row.get("exit", OK), err
     assert row["err"] in err if "err" in row else err == ""
@@ -65,21 +56,20 @@ def test_command_prints_the_text_of_its_row(
 
 @pytest.mark.parametrize("width", [80, 50])
 def test_narrow_terminal_continues_below_and_cuts_nothing_off(
-    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    width: int, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
-    line = [str(RECORDS / "sweep.jsonl"), "--work"]
-    assert main(line) == OK
-    words = set(re.findall(r"[\w.]+", capsys.readouterr().out))
+    words = set(re.findall(r"[\w.]+", call("table --work", RECORDS / "sweep.jsonl").out))
 
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", str(width))
-    assert main(line) == OK
-    narrow = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    coloured = call("table --work", RECORDS / "sweep.jsonl").out
+    narrow = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
     assert max(map(cell_len, narrow.splitlines())) <= width
     assert words - set(re.findall(r"[\w.]+", narrow)) == set()
 
-    assert main([str(RECORDS / "forms.jsonl")]) == MISMATCH
-    assert "\x1b[31m" in capsys.readouterr().out, "wrong merges are red"
+    code, out, _ = call("table", RECORDS / "forms.jsonl")
+    assert code == MISMATCH
+    assert "\x1b[31m" in out, "wrong merges are red"
 
 
 def test_table_loads_no_pandas_and_needs_no_unicode() -> None:
@@ -91,22 +81,3 @@ def test_table_loads_no_pandas_and_needs_no_unicode() -> None:
     ended = ran(CHECKOUT, "-c", code, str(RECORDS / "sweep.jsonl"), variables=ascii_only)
     assert "Traceback" not in ended.stderr
     assert ended.stdout.endswith("\nset()\n")
-
-
-def test_benchmarks_that_differ_have_names_that_differ() -> None:
-    settings: list[dict[str, Any]] = [
-        {"pattern": "gpt4"},
-        {"min_count": 3},
-        {"tie_break": "huggingface"},
-        {"counting": "native", "counting_chosen": True},
-        {"vocab_size": 2000},
-        {"threads": 2},
-        {"params": {"push": "grown"}},
-        {"host": "11aa22bb"},
-        {},
-    ]
-    shown = rows([measured("heap", 1.0, **changes) for changes in settings])
-    names = [result["command"] for result in json.loads(hyperfine(shown))["results"]]
-    assert len(set(names)) == len(settings)
-    alone = json.loads(hyperfine([shown[0]]))["results"]
-    assert alone[0]["command"] == names[0]  # a tracker finds it again
