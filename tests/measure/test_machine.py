@@ -20,7 +20,7 @@ import psutil
 import pytest
 import tomllib
 from rows import rows_beside, write_files
-from workbench import CHECKOUT, TEXT
+from workbench import CHECKOUT, TEXT, Call
 
 from harness import doctor, run
 from harness.common import registry
@@ -193,14 +193,14 @@ def test_what_the_system_reports_elsewhere_disturbs_too(
 
 @pytest.mark.slow
 def test_an_aa_run_reports_its_resolution_beside_another_run_or_why_it_has_none(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = "data=stdlib", "data.bytes=50kB", "vocab_size=300", "concurrent=true"
     monkeypatch.setattr(doctor, "USUAL", usual)
     monkeypatch.setattr(doctor, "PAIRS", 12)
     with quiet.timing():
-        assert doctor.main([]) == OK
-    out = capsys.readouterr().out
+        code, out, _ = call("doctor")
+    assert code == OK
     assert re.search(
         r"against itself on stdlib, 12 pairs of \d+ ms: [\d.]+ \([\d.]+ to [\d.]+\) by net time",
         out,
@@ -208,5 +208,6 @@ def test_an_aa_run_reports_its_resolution_beside_another_run_or_why_it_has_none(
     assert re.search(r"Do not rank what is within [\d.]+ % of each other", out)
 
     monkeypatch.setattr(doctor, "USUAL", (*usual, "variant._target_=json:dumps"))
-    assert doctor.main([]) == UNMEASURED
-    assert "be compared with itself (error" in capsys.readouterr().err
+    failed = call("doctor")
+    assert failed.code == UNMEASURED
+    assert "be compared with itself (error" in failed.err

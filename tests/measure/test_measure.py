@@ -10,7 +10,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -297,7 +296,7 @@ def test_waiting_for_a_processor_is_seen_and_is_not_sleeping(measured: Measure) 
     answer, _ = measured("sleeps")
     assert answer.total - answer.cpu_wait_seconds >= 0.49
 
-    with subprocess.Popen([sys.executable, "-c", SPINS]) as busy:
+    with started(CHECKOUT, "-c", SPINS) as busy:
         os.sched_setaffinity(busy.pid, {min(os.sched_getaffinity(0))})
         answer, _ = measured("works_on_the_first_processor")
         busy.kill()
