@@ -1,8 +1,7 @@
 """The compiled replay finds the first merge that is not the definition's, and says what is true at
 any moment, whatever list it is given.
 
-The slow tests break it on purpose and see that these lists show it, and run it under the compiler's
-sanitizers.
+A slow test runs it under the compiler's sanitizers.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
-import shutil
-import subprocess
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -30,9 +27,8 @@ from random_extensions import (
     spoilt,
 )
 from recounted import recounted
-from rows import rows_beside
-from sanitizers import HEAVIEST, case_text, compiled, lines_of, sanitized, veto_numbers
-from workbench import CHECKOUT, first_fast
+from sanitizers import HEAVIEST, case_text, lines_of, sanitized, veto_numbers
+from workbench import first_fast
 
 from harness.common.values import first_difference
 from harness.proof import compiled_replay
@@ -48,7 +44,6 @@ _replay = pytest.importorskip(
     "harness.proof.native._replay", reason="the compiled part is not built"
 )
 
-NATIVE = CHECKOUT / "harness/proof/native"
 GREATEST = TieBreak.GREATEST_BYTES
 Case = tuple[WordCounts, list[Merge], int, dict[str, Any]]
 """Words, a list of merges, how many were requested, and the rules."""
@@ -59,6 +54,8 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"guess_scale": 1e9, "wide_symbols": True},
     {"guess_scale": 0.0, "wide_positions": True},
 )
+TELLING = (147, 155)
+"""Seeds of words of high and of equal weights, which show faults that few others do."""
 
 
 def cases(seed: int) -> Iterator[Case]:
@@ -93,7 +90,7 @@ def cases(seed: int) -> Iterator[Case]:
 @pytest.mark.parametrize("block", seeds(12))
 def test_first_wrong_merge_is_the_first_that_the_definition_does_not_make(block: int) -> None:
     found: Counter[bool] = Counter()
-    for seed in range(40 * block, 40 * block + 40):
+    for seed in (*TELLING, *range(40 * block, 40 * block + 40)):
         for number, case in enumerate(cases(seed)):
             words, claimed, num_merges, rules = case
             right = naive_extending.train(words, num_merges, **rules)
@@ -218,7 +215,7 @@ def test_exception_of_on_progress_is_raised(monkeypatch: pytest.MonkeyPatch) -> 
         Replay(one_word(200_000), [(b"A", b"C")], 2).judged(GREATEST)
 
 
-# The same lists in a program, whole and broken
+# The same lists in a program
 
 
 def case_of(number: int, case: Case) -> str:
@@ -238,40 +235,15 @@ def case_of(number: int, case: Case) -> str:
     return case_text(numbers, dict(words))
 
 
-@pytest.fixture(scope="module")
-def sanitized_lines(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A file of cases, and what the program prints about them under sanitizers, which find
-    nothing.
-    """
-    folder = tmp_path_factory.mktemp("whole")
-    program = sanitized("replay_driver.cpp", "address,undefined", folder)
+@pytest.mark.slow
+def test_no_sanitizer_finds_anything(tmp_path: Path) -> None:
     heavy = WordCounts.from_items(HEAVIEST.items())
     replayed: list[Case] = [(heavy, *case[1:]) for case in cases(0)]
     for seed in range(600):
         replayed += cases(seed)
 
-    path = folder / "cases"
+    program = sanitized("replay_driver.cpp", "address,undefined", tmp_path)
+    path = tmp_path / "cases"
     path.write_text("".join(map(case_of, itertools.count(), replayed)))
-    return path, lines_of(program, path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", rows_beside(__file__, "broken_replay.toml"))
-def test_broken_replay_prints_something_else(
-    tmp_path: Path, sanitized_lines: tuple[Path, list[str]], fault: dict[str, str]
-) -> None:
-    headers = tmp_path / "native"
-    shutil.copytree(NATIVE, headers, ignore=shutil.ignore_patterns("*.so", "_*"))
-    broken = headers / f"{fault['header']}.hpp"
-    source = broken.read_text()
-    assert source.count(fault["right"]) == 1
-    broken.write_text(source.replace(fault["right"], fault["wrong"]))
-    program = compiled("replay_driver.cpp", tmp_path, f"-I{headers}", "-O0")
-
-    path, lines = sanitized_lines
+    lines = lines_of(program, path)
     assert len(set(lines)) > 100
-    try:
-        ended = subprocess.run([program, path], capture_output=True, text=True, timeout=60)
-    except subprocess.TimeoutExpired:
-        return
-    assert (ended.returncode, ended.stdout.splitlines()) != (0, lines)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import tomllib
+from rows import rows_of
 from workbench import CHECKOUT, ran
 
 FAILED = re.compile(r"^FAILED (.*?)(?: - .*)?$", re.MULTILINE)
@@ -39,8 +39,7 @@ class Fault(NamedTuple):
     tests: str
 
 
-LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["fault"]
-FAULTS = [Fault(**fault) for fault in LISTED]
+FAULTS = [Fault(**fault) for fault in rows_of(Path(__file__).with_suffix(".toml"))]
 
 
 def place_of(fault: Fault, checkout: Path) -> Path:
