@@ -25,6 +25,7 @@ from workbench import (
 
 from harness.common import command
 from harness.records.file import Record, read_records
+from harness.runs.resume import RUNNING
 
 RUN = ("data.path=text.txt", "vocab_size=270")
 FULL = """
@@ -144,12 +145,19 @@ def test_interruption_leaves_the_table_one_line_and_nothing_running(
     assert {record["variant"] for record in stored(folder)} <= {None, "unruly:takes_two"}
 
 
-def test_when_the_command_is_killed_its_worker_ends_itself_and_its_children(folder: Path) -> None:
-    process = started_run(folder, "variant._target_=unruly:leaves_a_child_and_hangs")
+def test_a_killed_command_ends_its_worker_with_its_children_and_is_continued(folder: Path) -> None:
+    targets = "variant._target_=unruly:takes_two,unruly:hangs_the_first_time"
+    process = started_run(folder, "-m", targets)
     child = child_of_a_trainer(folder)
     process.kill()
     process.communicate(timeout=60)
     wait_for_the_end(folder, child)
+
+    _, err = started_run(folder, "-m", targets).communicate(timeout=60)
+    assert err.startswith("continuing the run of ")
+    trained = [record["variant"] for record in stored(folder) if record.trains]
+    assert sorted(trained) == ["unruly:hangs_the_first_time", "unruly:takes_two"]
+    assert not list(folder.rglob(f"{RUNNING}*"))
 
 
 def test_an_interruption_that_a_library_takes_for_an_error_is_still_one(

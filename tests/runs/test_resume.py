@@ -10,34 +10,31 @@ import itertools
 import math
 import os
 import random
-import signal
 import statistics
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from measured import measured
+from msgspec import structs
 from rows import rows_beside
 from workbench import (
     HEAP,
     NAIVE,
+    Call,
     cell_of,
-    ran,
     reading_of,
     recorded_run,
     settings_for,
-    started,
     unruly,
-    wait_until,
 )
 
-from harness import report, table
 from harness.common import cache
 from harness.common.comparison import interval
 from harness.common.registry import VariantCard
-from harness.records import __main__ as records
 from harness.records import lines as record_file
 from harness.records.file import Record, read_records
 from harness.records.lines import FILE_NAME
@@ -90,10 +87,6 @@ def runs_of(folder: Path) -> Counter[str]:
     return Counter(record["run_id"] for record in stored(folder))
 
 
-def blocks_of(measured: list[Record]) -> Counter[tuple[str, int]]:
-    return Counter((record["variant"], record["block"]) for record in measured)
-
-
 def three(folder: Path) -> list[TrainCell]:
     reading = reading_of(folder)
     return [cell_of(reading, variant) for variant in (HEAP, NAIVE, OTHER)]
@@ -105,15 +98,12 @@ def test_a_kill_at_any_write_loses_only_the_measurement_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int, part: float
 ) -> None:
     cells = three(tmp_path)
-    everything = {(cell.variant.name, block) for cell in cells for block in range(repeat)}
+    everything = [(cell.variant.name, block) for cell in cells for block in range(repeat)]
 
     for write in itertools.count():
         folder = tmp_path / str(write)
-
-        def measure(folder: Path = folder) -> None:
-            recorded_run(folder, cells, repeat=repeat)
-
         folder.mkdir()
+        measure = partial(recorded_run, folder, cells, repeat=repeat)
         was_killed = killed_at(monkeypatch, measure, write, part)
         if was_killed and '"kind":"end"' not in (folder / "results" / FILE_NAME).read_text():
             measure()
@@ -122,7 +112,8 @@ def test_a_kill_at_any_write_loses_only_the_measurement_under_way(
         # nothing
         found = stored(folder)
         whole = found if repeat == 1 else [record for record in found if record["block_whole"]]
-        assert blocks_of(whole) == Counter(everything)
+        measured_cells = [(record["variant"], record["block"]) for record in whole]
+        assert sorted(measured_cells) == sorted(everything)
         assert len(found) <= len(whole) + 2
         assert {record["identity"]["kind"] for record in found} == {"identical"}
         assert len(runs_of(folder)) == 1 or write == 0
@@ -136,11 +127,7 @@ def test_runs_of_one_plan_share_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     """A finished run starts anew, so does one with rerun=true, and one beside a run that is still
     going on.
     """
-    cells = three(tmp_path)
-
-    def measure(**settings: Any) -> None:
-        recorded_run(tmp_path, cells, **settings)
-
+    measure = partial(recorded_run, tmp_path, three(tmp_path))
     measure()
     assert killed_at(monkeypatch, measure)
     (plan,) = {record["plan"] for record in stored(tmp_path)}
@@ -153,21 +140,18 @@ def test_runs_of_one_plan_share_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_an_unfinished_run_is_read_and_marked_by_every_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     cells = three(tmp_path)
-    results = str(tmp_path / "results")
-    page = tmp_path / "page.html"
+    results, page = tmp_path / "results", tmp_path / "page.html"
     assert killed_at(monkeypatch, lambda: recorded_run(tmp_path, cells))
     (run_id,) = runs_of(tmp_path)
     note = f"un {run_id[:16]} was interrupted: run the same command to finish it"
 
     for notes in (1, 0):
-        for command in (records.main, table.main, report.main):
-            options = {records.main: ["check"], report.main: ["--output", str(page)]}
-            assert command([*options.get(command, ()), results]) == 0
-        assert capsys.readouterr().out.count(note) == 2 * notes
-        assert page.read_text().count(note) == notes
+        call("report --output", page, results)
+        shown = call("records check", results).out, call("table", results).out, page.read_text()
+        assert [text.count(note) for text in shown] == [notes] * 3
         recorded_run(tmp_path, cells)
 
 
@@ -192,9 +176,7 @@ def test_code_that_changes_before_a_run_is_resumed_ends_it(
     module = tmp_path / "mine.py"
     module.write_text("from variants.heap import train\n")
     cells = [*three(tmp_path), cell_of(reading_of(tmp_path), VariantCard("mine", "mine:train"))]
-
-    def measure(**settings: Any) -> None:
-        recorded_run(tmp_path, cells, repeat=2, **settings)
+    measure = partial(recorded_run, tmp_path, cells, repeat=2)
 
     assert killed_at(monkeypatch, measure, write=5)  # the first block has been measured
     before = runs_of(tmp_path)
@@ -322,53 +304,22 @@ def test_intervals_hold_and_ratios_have_no_bias_if_the_spread_decides_the_blocks
 
 
 def test_other_cells_settings_machines_are_another_plan(tmp_path: Path) -> None:
-    mine = VariantCard("mine", "mine:train")
-    with_params = VariantCard("mine", "mine:train", params={"a": 1})
-    reading = reading_of(tmp_path)
+    cells = three(tmp_path)
+    grown = cell_of(reading_of(tmp_path), structs.replace(HEAP, params={"push": "grown"}))
 
-    def key(*cells: TrainCell, machine: str = "m", **settings: Any) -> str:
-        own = cells or [cell_of(reading, mine)]
-        return plan_key(Plan(make_tasks(own), settings_for(tmp_path, **settings)), machine)
+    def key(machine: str = "m", cells: list[TrainCell] = cells, **settings: Any) -> str:
+        return plan_key(Plan(make_tasks(cells), settings_for(tmp_path, **settings)), machine)
 
-    keys = {
+    keys = [
         key(),
         key(repeat=2),
         key(seed=1),
         key(save=tmp_path),
         key(kind="proof"),
         key(warm_up=1),
-        key(machine="n"),
-        key(cell_of(reading, mine, 11)),
-        key(cell_of(reading, with_params)),
-        key(cell_of(reading_of(tmp_path, "other"), mine)),
-    }
-    assert len(keys) == 10
-    assert key() in keys
-    assert key(*three(tmp_path)) == key(*three(tmp_path)[::-1])
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_from_outside_is_continued(tmp_path: Path) -> None:
-    reading_of(tmp_path)
-    path = tmp_path / "results" / FILE_NAME
-    variants = "unruly:waits_to_be_ended,variants.naive:train,variants.incremental:train"
-    command = ("-m", "harness", "-m", f"variant._target_={variants}", "repeat=2")
-    places = ("data.path=text.txt", "results=results", "vocab_size=270")
-    variables = {"UNRULY_RECORDS": str(path)}
-
-    def is_enough() -> bool:
-        return path.exists() and path.read_text().count('"kind":"measurement"') >= 5
-
-    enough = {**variables, "UNRULY_ENOUGH": "5"}
-    with started(tmp_path, *command, *places, variables=enough) as process:
-        wait_until(is_enough, "five measurements")
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-
-    done = ran(tmp_path, *command, *places, variables={**variables, "UNRULY_ENOUGH": "1000"})
-    assert done.returncode == 0
-    found = stored(tmp_path)
-    whole = [record for record in found if record["block_whole"]]
-    assert [*blocks_of(whole).values()] == [1] * 6
-    assert len(found) - 6 <= 2
-    assert not list((tmp_path / "results").glob(f"{RUNNING}*"))
+        key("n"),
+        key(cells=cells[1:]),
+        key(cells=[grown, *cells[1:]]),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key(cells=cells[::-1]) == key() == keys[0]

@@ -311,6 +311,16 @@ hears_nothing_beside_a_stranger = first(
     hold_the_lock,
 )
 hangs_and_will_not_be_ended = first(ignore_signals, hold_the_lock)
+
+
+@first
+def hangs_the_first_time() -> None:
+    """Starts a child and hangs, unless an earlier process has."""
+    if not Path(os.environ["UNRULY_CHILD"]).exists():
+        start()
+        hangs_here()
+
+
 leaves_a_child_in_a_session_of_its_own = first(lambda: start(start_new_session=True))
 leaves_a_child_and_hangs = first(start, hangs_here)
 
@@ -381,16 +391,6 @@ def works_and_reports(word_counts: WordCounts, num_merges: int, meter: Meter) ->
 def hangs_after_some_merges(right: list[Merge], meter: Meter) -> None:
     meter.follow(right[:5])
     time.sleep(A_LONG_TIME)
-
-
-@first
-def waits_to_be_ended() -> None:
-    """Goes on only while a run has few measurements on disk, so that the run cannot finish before
-    it is ended.
-    """
-    records, enough = Path(os.environ["UNRULY_RECORDS"]), int(os.environ["UNRULY_ENOUGH"])
-    if records.exists() and records.read_text().count('"kind":"measurement"') >= enough:
-        time.sleep(A_LONG_TIME)
 
 
 @returning
