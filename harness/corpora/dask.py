@@ -168,6 +168,11 @@ class Member:
 def member_at(address: str, info: Mapping[str, Any]) -> Member:
     """A file with its size and tag, or time; without its inode: workers see it through another
     mount.
+
+    >>> alone = {"ETag": '"1"', "LastModified": 0, "size": 3}
+    >>> listed = {**alone, "Key": "b/a", "Size": 3, "type": "file"}
+    >>> member_at("s3://b/a", listed) == member_at("s3://b/a", alone)
+    True
     """
     state: Any = next((info[key] for key in STATES if info.get(key) is not None), None)
     if hasattr(state, "timestamp"):  # a date in one answer is a number in another

@@ -4,16 +4,15 @@ wherever files are.
 
 from __future__ import annotations
 
-import datetime
 import os
 import random
-import resource
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +28,7 @@ from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from rows import rows_beside, write_files
 from scanned_texts import COMPILED, random_content
-from workbench import cells, wait_until, written
+from workbench import CHECKOUT, cells, full_disk, started, wait_until, written
 
 from harness.common.errors import Refusal
 from harness.corpora import dask
@@ -52,21 +51,14 @@ def count(
     part: int = 1 << 20,
     scheduler: str | None = None,
     like: Path | None = None,
-    before: Callable[[], object] = bool,
     **how: Any,
 ) -> dict[bytes, int]:
     """The words of what data.path names, counted again in parts of so many bytes; its text must be
-    as long as the file `like`. `before` is called when the text has been divided.
+    as long as the file `like`.
     """
-
-    def divided(*arguments: Any) -> Any:
-        parts = divide(*arguments)
-        before()
-        return parts
-
-    corpus, divide = Corpus("", **{"special_tokens": (END,), **how}), dask.divide
+    corpus = Corpus("", **{"special_tokens": (END,), **how})
     card = card_with("file", path=str(path), skip_nulls=True)
-    with mock.patch.multiple(dask, PART_BYTES=part, divide=divided):
+    with mock.patch.object(dask, "PART_BYTES", part):
         table = dask.counted_table(card, corpus, scheduler, None, None, False)
     assert like is None or table.bytes == like.stat().st_size
     words = dict(exchange.read_words(table.path)[0])
@@ -134,20 +126,10 @@ def test_files_of_all_kinds_have_the_words_of_the_joined_text(
         assert capsys.readouterr().err.count("left out 1 row without a text") == 1
 
 
-def test_listed_object_is_the_object_itself() -> None:
-    """As S3 describes one in a listing, and alone."""
-    alone = {"ETag": '"1"', "LastModified": datetime.datetime(2026, 1, 1), "size": 3}
-    listed = {**alone, "Key": "b/a", "Size": 3, "type": "file"}
-    member = dask.member_at("s3://b/a", alone)
-    assert dask.member_at("s3://b/a", listed) == member
-    assert dask.member_at("s3://b/a", {**alone, "ETag": '"2"'}) != member
-
-
 def test_words_of_a_part_are_kept_by_all_that_they_depend_on(
     tmp_path: Path, cache_folder: Path
 ) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("low low lower")
+    text = written(tmp_path, "low low lower")
     changes: list[dict[str, Any]] = [{}, {"pattern": OWN_PATTERN}, {"special_tokens": ("a",)}, {}]
     with mock.patch.object(dask, "merge_parts", side_effect=Refusal("no room")):
         for number, how in enumerate(changes, 1):
@@ -159,18 +141,22 @@ def test_words_of_a_part_are_kept_by_all_that_they_depend_on(
 
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("row", rows_beside(__file__, "dask.toml"))
-def test_unreadable_file_is_named(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_unreadable_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
+) -> None:
     write_files(tmp_path, row.get("files", {}))
+    divide = dask.divide
 
-    def happens() -> None:
+    def divided(*arguments: Any) -> Any:
         if row.get("happens") == "changed":
             os.utime(tmp_path / "a.txt", ns=(1, 1))
         elif row.get("happens") == "removed":
             (tmp_path / "a.txt").unlink()
+        return divide(*arguments)
 
-    with pytest.raises(Refusal) as refused:
-        count(row.get("source", tmp_path), before=happens)
-    assert row["refused"] in str(refused.value)
+    monkeypatch.setattr(dask, "divide", divided)
+    with pytest.raises(Refusal, match=re.escape(row["refused"])):
+        count(row.get("source", tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -214,40 +200,33 @@ Cluster = tuple[subprocess.Popen[str], str]
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     """A scheduler with two workers, and its address."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", CLUSTER]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
+    with started(CHECKOUT, "-c", CLUSTER, stdin=subprocess.PIPE, stderr=None) as process:
         assert process.stdout is not None
         yield process, process.stdout.readline().strip()
 
 
-def listening(process: psutil.Process) -> list[Any]:
-    """What a process listens on, for other processes."""
-    connections = process.net_connections("all")
-    return [each.laddr for each in connections if each.status == psutil.CONN_LISTEN or each.laddr]
+def open_to_others() -> tuple[list[Any], list[Any]]:
+    """What this process listens on, for other processes, and its children."""
+    this = psutil.Process()
+    addresses = [each.laddr for each in this.net_connections("all")]
+    return list(filter(None, addresses)), this.children()
 
 
 def test_threads_of_the_command_listen_on_nothing(tmp_path: Path) -> None:
-    text = tmp_path / "a.txt"
-    text.write_text("low low lower")
-    this = psutil.Process()
-    before, children = listening(this), this.children()
-    seen = []
+    text = written(tmp_path, "low low lower")
+    before, seen, count_part = open_to_others(), [], dask.count_part
 
     def look(*arguments: Any) -> Any:
-        seen.append((listening(this), this.children()))
+        seen.append(open_to_others())
         return count_part(*arguments)
 
-    count_part = dask.count_part
     with mock.patch.object(dask, "count_part", look):
         assert count(text) == {b"low": 1, b" low": 1, b" lower": 1}
-    assert seen == [(before, children)]
+    assert seen == [before]
 
 
 def test_file_named_twice_counts_twice(tmp_path: Path) -> None:
-    text = tmp_path / "a.txt"
-    text.write_text("low")
+    text = written(tmp_path, "low")
     assert count(f"[{text},{text}]") == {b"low": 2}
 
 
@@ -308,15 +287,6 @@ def test_scheduler_of_yours_is_asked_with_the_certificate_of_the_configuration(
 
 
 @with_dask
-def test_scheduler_of_yours_that_does_not_answer_is_named(
-    book: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dask, "SECONDS_TO_CONNECT", 1)
-    with pytest.raises(Refusal, match=r"no scheduler answers at tcp://127\.0\.0\.1:1"):
-        count(book.removeprefix("data.path="), scheduler="tcp://127.0.0.1:1")
-
-
-@with_dask
 def test_workers_of_a_scheduler_find_the_same_words(cluster: Cluster, texts: Path) -> None:
     want = native_words(prepared(texts, skip_nulls=True).path)
     assert count(f"file://{texts}", 100, cluster[1]) == want
@@ -354,18 +324,9 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
 
 
 @with_dask
-def test_full_disk_is_a_sentence_and_the_same_command_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # what is imported in the meantime would be cut short
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+def test_full_disk_is_a_sentence_and_the_same_command_resumes(tmp_path: Path) -> None:
     text = written(tmp_path, 120 * NUMBERS)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, hard))  # workers inherit it
     sentence = r"has no room for .*BPE_HARNESS_CACHE.*run the same command again"
-    try:
-        with pytest.raises(Refusal, match=sentence):
-            count(text, 300_000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with full_disk(4_000), pytest.raises(Refusal, match=sentence):
+        count(text, 300_000)
     assert count(text, 300_000) == native_words(text)

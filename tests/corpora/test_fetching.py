@@ -17,27 +17,24 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from resource import RLIMIT_FSIZE, setrlimit
 from typing import Any
 from unittest import mock
 
 import local_server
-import msgspec
 import pytest
 from fetched import CONTENT, END, card, facts, get, left, refusal_of, url
 from local_server import Server, refuse, stall_after
 from packaging.licenses import canonicalize_license_expression
 from rows import parquet_of, rows_beside, write_files
-from workbench import CHECKOUT, first_fast, heed_signals, started, wait_until
+from workbench import CHECKOUT, Call, first_fast, full_disk, heed_signals, started, wait_until
 
 from harness.common import cache, registry
-from harness.common.cards import Addressed, Debian, Npm, Packaged, PackageIndex, Yours
+from harness.common.cards import Addressed, Packaged, Yours
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.corpora import card_of, fetch, packages
-from harness.corpora.__main__ import main
 from harness.corpora.packages import join_files
 
 OTHER = CONTENT[::-1]
@@ -64,46 +61,44 @@ def test_cards_are_complete() -> None:
 
 
 @pytest.fixture
-def known(server: Server, tmp_path: Path) -> list[str]:
+def known(server: Server, tmp_path: Path) -> str:
     """The arguments of a command for a card of what the server has."""
     source = {"kind": "url", "url": f"{server.address}/known.txt", "file": "known.txt"}
     card = {"source": source, "facts": facts()}
     write_files(tmp_path, {"data/known.yaml": json.dumps(card)})
-    return ["known", "--config-dir", str(tmp_path)]
+    return f"known --config-dir {tmp_path}"
 
 
 def test_corpus_is_fetched_verified_and_found(
-    capsys: pytest.CaptureFixture[str], server: Server, known: list[str], cache_folder: Path
+    call: Call, server: Server, known: str, cache_folder: Path
 ) -> None:
     place = cache_folder / "corpora" / "yours" / "known" / "known.txt"
-
-    def ran(command: str) -> tuple[int, str, str]:
-        return main([command, *known]), *capsys.readouterr()
+    fetch, verify, path = (f"corpora {name} {known}" for name in ("fetch", "verify", "path"))
 
     server.script[:] = [refuse(404)]
-    assert ran("fetch")[0] == UNMEASURED
-    assert ran("fetch")[0] == OK
-    assert ran("fetch") == (OK, "", f"known is at {place}, as its card says\n")
+    assert call(fetch).code == UNMEASURED
+    assert call(fetch).code == OK
+    assert call(fetch) == (OK, "", f"known is at {place}, as its card says\n")
     assert len(server.requests) == 2
     assert (place.read_bytes(), left(cache_folder)) == (CONTENT, [])
-    code, shown, _ = ran("verify")
-    assert code == OK
-    assert f"sha256  {facts()['sha256']}  as the card says" in shown
-    assert ran("path") == (OK, f"{place}\n", "")
+    verified = call(verify)
+    assert verified.code == OK
+    assert f"sha256  {facts()['sha256']}  as the card says" in verified.out
+    assert call(path) == (OK, f"{place}\n", "")
 
     place.write_bytes(OTHER)
-    for command in ("verify", "path"):
-        code, _, sentence = ran(command)
-        assert code == UNMEASURED
-        assert "or damaged; get it with python -m harness.corpora fetch known" in sentence
+    for command in (verify, path):
+        refused = call(command)
+        assert refused.code == UNMEASURED
+        assert "or damaged; get it with python -m harness.corpora fetch known" in refused.err
 
     cache.seal(place.parent, None, {place.name: facts()["sha256"]})  # as if the disk had changed it
-    code, _, sentence = ran("verify")
-    assert code == UNMEASURED
-    assert "is damaged, though its times are unchanged" in sentence
+    damaged = call(verify)
+    assert damaged.code == UNMEASURED
+    assert "is damaged, though its times are unchanged" in damaged.err
 
     place.write_bytes(b"")
-    assert ran("fetch")[0] == OK
+    assert call(fetch).code == OK
     assert place.read_bytes() == CONTENT
 
 
@@ -153,16 +148,13 @@ def test_hugging_face_needs_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
         get(card(source))
 
 
-def fetching(known: list[str], before: Callable[[], object]) -> subprocess.Popen[str]:
-    return started(CHECKOUT, "-m", "harness.corpora", "fetch", *known, preexec_fn=before)
-
-
 @pytest.mark.parametrize("number", first_fast([signal.SIGINT, signal.SIGKILL]))
 def test_interrupted_fetch_leaves_nothing_in_place(
-    server: Server, known: list[str], cache_folder: Path, number: signal.Signals
+    server: Server, known: str, cache_folder: Path, call: Call, number: signal.Signals
 ) -> None:
     server.script[:] = [stall_after(20_000)]
-    with fetching(known, heed_signals) as process:
+    command = f"corpora fetch {known}"
+    with started(CHECKOUT, "-m", "harness", *command.split(), preexec_fn=heed_signals) as process:
         wait_until(lambda: len(server.requests) == 1, "a request")
         process.send_signal(number)
         _, stderr = process.communicate(timeout=60)
@@ -170,26 +162,22 @@ def test_interrupted_fetch_leaves_nothing_in_place(
     assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
     assert "Traceback" not in stderr
     assert not any((cache_folder / "corpora").rglob("known.txt"))
-    assert main(["fetch", *known]) == OK
+    assert call(command).code == OK
 
 
 def test_full_disk_is_reported(
-    server: Server, known: list[str], monkeypatch: pytest.MonkeyPatch
+    server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    free = shutil.disk_usage(CHECKOUT)._replace(free=len(CONTENT) - 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "disk_usage", lambda _: free)
-        with pytest.raises(Refusal, match="known needs "):
-            get(url(server))
-    assert server.requests == []
+    with full_disk(20_000):
+        sentence = refusal_of(url(server), cache_folder)
+    assert "(File too large); set BPE_HARNESS_CACHE to a folder" in sentence
+    assert get(url(server))[0].read_bytes() == CONTENT
+    cache.remove("corpora", "known")
 
-    # what it imports would be kept cut short, for whoever comes next
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    with fetching(known, lambda: setrlimit(RLIMIT_FSIZE, (20_000, 20_000))) as process:
-        _, stderr = process.communicate(timeout=60)
-    assert process.returncode == UNMEASURED
-    assert "(File too large); set BPE_HARNESS_CACHE to a folder" in stderr.splitlines()[-1]
-    assert main(["fetch", *known]) == OK
+    free = shutil.disk_usage(CHECKOUT)._replace(free=len(CONTENT) - 1)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    assert "known needs " in refusal_of(url(server), cache_folder)
+    assert len(server.requests) == 2
 
 
 def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
@@ -291,14 +279,11 @@ def test_files_of_packages_are_joined_and_nothing_is_built(
     assert not (tmp_path / "mark").exists()
 
 
-COMMON: Any = {"version": "1", "files": ["*"], "file": "known.txt"}
-
-
 @pytest.mark.parametrize("row", rows_beside(__file__, "clients.toml"))
 def test_failure_of_a_client_is_quoted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
 ) -> None:
-    source: Any = msgspec.convert({**COMMON, **row["source"]}, PackageIndex | Debian | Npm)
+    source: Any = card({"version": "1", "files": ["*"], **row["source"]}).source
 
     def run(arguments: list[str], **_: Any) -> Any:
         assert set(row["command"]) <= set(arguments)
@@ -310,11 +295,14 @@ def test_failure_of_a_client_is_quoted(
         packages.download_packages(source, tmp_path)
 
 
+PACKAGE = {"kind": "npm", "package": "known", "version": "1", "files": ["*"]}
+
+
 def joined(folder: Path, archive: str, content: bytes, **rule: Any) -> str:
     """What a card takes of an archive."""
     (folder / "packages").mkdir()
     (folder / "packages" / archive).write_bytes(content)
-    source = Npm(package="known", **{**COMMON, **rule})
+    source: Any = card({**PACKAGE, **rule}).source
     join_files([folder / "packages" / archive], source, folder / "text", 0)
     return (folder / "text").read_text()
 
@@ -360,9 +348,6 @@ def archives(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
 
     monkeypatch.setattr(packages, "download_packages", write)
     return waiting
-
-
-PACKAGE = {"kind": "npm", "package": "known", "version": "1", "files": ["*"]}
 
 
 @pytest.mark.parametrize("name", damaged_archives())

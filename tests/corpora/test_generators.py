@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -58,23 +59,16 @@ def test_set_is_made_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert generated(name) == first
 
 
-@pytest.mark.parametrize(
-    ("words", "counts", "expected"),
-    [
-        ([], [], {}),
-        (
-            [b"\0\0", b"\0", b"\xff", b"low" * 40, b"\0\0", b"\xff"],
-            [0, 1, LARGEST - 4, 2, 1, 4],
-            {b"\0": 1, b"\xff": LARGEST, b"low" * 40: 2, b"\0\0": 1},
-        ),
-    ],
-    ids=["no row", "several groups of rows"],
-)
-def test_table_is_the_sum_of_its_rows(
-    tmp_path: Path, words: list[bytes], counts: list[int], expected: dict[bytes, int]
-) -> None:
+@pytest.mark.parametrize("number", [0, 6])
+def test_table_is_the_sum_of_its_rows(tmp_path: Path, number: int) -> None:
+    words = [b"\0\0", b"\0", b"\xff", b"low" * 40, b"\0\0", b"\xff"][:number]
+    counts = [0, 1, LARGEST - 4, 2, 1, 4][:number]
     table = {"count": pa.array(counts, pa.uint64()), "word": pa.array(words, pa.binary())}
     parquet.write_table(pa.table(table), tmp_path / "table", row_group_size=3)
+    expected = Counter[bytes]()
+    for word, count in zip(words, counts, strict=True):
+        expected[word] += count
+
     found, manifest = exchange.read_words(prepared(tmp_path / "table", (), "words").path)
     assert dict(found) == expected
-    assert manifest["pre_tokens"] == sum(expected.values())
+    assert manifest["pre_tokens"] == expected.total()

@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 from rows import rows_beside, write_files
+from workbench import written
 
 from harness.common.errors import Refusal
 from harness.corpora import CorpusFile, documents, local, standard_library, text
@@ -153,12 +154,8 @@ def test_rows_are_known_by_a_first_one_of_any_length(tmp_path: Path) -> None:
     assert text_of(tmp_path / "c4.json.gz") == f"{long}{END}two{END}"
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
-def test_rows_that_are_not_utf8_are_replaced_by_whoever_asks(tmp_path: Path, name: str) -> None:
-    rows = {"a.jsonl": r'{"text": "caf\xff"}', "a.csv": "text\ncaf\\xff"}
-    path = tmp_path / name
-    write_files(tmp_path, {name: rows[name]})
-
+def test_rows_that_are_not_utf8_are_replaced_by_whoever_asks(tmp_path: Path) -> None:
+    path = written(tmp_path, b'{"text": "caf\xff"}', "a.jsonl")
     for settings, errors in ([], None), (["errors=strict"], None), ([], "strict"):
         with pytest.raises(Refusal, match=r"that row, or pass errors=replace$"):
             text(path, settings, [END], errors)
