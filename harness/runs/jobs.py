@@ -264,8 +264,12 @@ def without_paths(text: str | None, reading: Reading) -> str | None:
 def redacted_override(override: str) -> str:
     """An override as records keep it: of a path only the last name.
 
-    >>> redacted_override("data.path=/home/me/book.txt"), redacted_override("seeds=[a/b]")
-    ('data.path=book.txt', 'seeds=[a/b]')
+    >>> redacted_override("data.path=[/home/me/a.txt,'../b c.txt']"), redacted_override("+save=~/mine")
+    ("data.path=[a.txt,'b c.txt']", '+save=mine')
+    >>> redacted_override("data.path=s3://b/a/*.txt"), redacted_override("params.c='/opt/t {text} -o {x}'")
+    ('data.path=s3://b/a/*.txt', "params.c='t {text} -o {x}'")
+    >>> redacted_override("seeds=[a/b]"), redacted_override("pattern.regex=/a/b/c")
+    ('seeds=[a/b]', 'pattern.regex=/a/b/c')
     """
     key, equals, value = override.partition("=")
     if key in ("pattern.regex", "special_tokens") or (

@@ -4,7 +4,6 @@ answered with one sentence.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import shlex
 from collections.abc import Mapping
@@ -16,14 +15,13 @@ from exploring import examples
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from rows import rows_beside
-from workbench import cells, first_fast
+from workbench import Call, cells, first_fast
 
 from harness import __main__
 from harness.common import registry
 from harness.common.errors import USAGE, Refusal
 from harness.measure.process import WorkerLimits
 from harness.runs import plan
-from harness.runs.jobs import redacted_override
 from harness.runs.overrides import (
     LimitsConfig,
     compose,
@@ -122,29 +120,21 @@ HELPS = (
 
 
 @pytest.mark.parametrize("command", HELPS)
-def test_help_has_80_columns(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_has_80_columns(command: str, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    with contextlib.suppress(SystemExit):
-        __main__.main([*command.split(), "--help"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = call(f"{command} --help").out.splitlines()
     assert max(map(len, lines)) <= 80
     if command not in ("", "all"):
         name, *_ = command.split()
         assert lines[0].startswith(f"usage: python -m harness.{name} ")
 
 
-def test_help_is_short_and_names_every_command_and_help_all_every_name(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert __main__.main(["variant=naive", "--help"]) == 0
-    short = capsys.readouterr().out
+def test_help_is_short_and_names_every_command_and_help_all_every_name(call: Call) -> None:
+    short = call("variant=naive --help").out
     assert len(short.splitlines()) <= 20
     assert [name for name in __main__.COMMANDS if name not in short] == []
 
-    assert __main__.main(["--help", "all"]) == 0
-    everything = capsys.readouterr().out
+    everything = call("--help all").out
     names = registry.variants().keys() - registry.presets().keys()
     for group in ("data", "counting", "pattern", "experiment"):
         names |= {*registry.names(group)}
@@ -176,11 +166,6 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
         "counting._target_=builtins:max",
     ]
     assert len({key(), *map(key, different)}) == 1 + len(different)
-
-
-@pytest.mark.parametrize("row", rows_beside(__file__, "redacted.toml"))
-def test_an_override_is_recorded_without_the_folders_of_a_path(row: dict[str, str]) -> None:
-    assert redacted_override(row["title"]) == row["recorded"]
 
 
 def test_memory_is_limited_by_what_is_free_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
