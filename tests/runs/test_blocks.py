@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -31,14 +30,13 @@ from workbench import (
 
 from harness.common import cache
 from harness.common.errors import OK, UNMEASURED
-from harness.common.registry import GIVEN, CounterCard, VariantCard
-from harness.measure.process import WorkerLimits, measure
+from harness.common.registry import CounterCard, VariantCard
+from harness.measure.process import WorkerLimits
 from harness.records.file import Record, read_records
 from harness.records.schema import BY_ITSELF
 from harness.results.rows import Time, rows
 from harness.runs import blocks, run
 from harness.runs.cells import Plan, TrainCell, make_tasks
-from harness.runs.jobs import train_job
 from harness.worker import exchange
 from variants.contract import WordCounts
 from variants.counting.pretokenize import serial
@@ -60,23 +58,15 @@ def trained_records(records: Sequence[Record]) -> list[Record]:
 # Blocks and tasks.
 
 
-@pytest.mark.parametrize(
-    ("name", "tags", "counting"),
-    [
-        ("hangs_after_some_merges", (), "serial"),
-        ("reads_slowly_without_letting_go", ("from_file",), BY_ITSELF),
-    ],
-)
-def test_stopped_trainer_runs_once_and_has_no_time(
-    tmp_path: Path, name: str, tags: tuple[str, ...], counting: str
-) -> None:
+@pytest.mark.parametrize("name", ["hangs_after_some_merges", "reads_slowly_without_letting_go"])
+def test_stopped_trainer_runs_once_and_has_no_time(tmp_path: Path, name: str) -> None:
     limits = WorkerLimits(wall_seconds=2.0)  # enough to count the words on a busy machine
-    reading = reading_of(tmp_path, TEXT * 200)
-    stopped = cell_of(reading, VariantCard(name, f"unruly:{name}", tags=tags), limits=limits)
-    measured_records = records_of(tmp_path, stopped, repeat=2, measure="paired")
+    reads = name.startswith("reads")
+    card = structs.replace(unruly(name), tags=("from_file",) if reads else ())
+    cell = cell_of(reading_of(tmp_path, TEXT * 200), card, limits=limits)
 
-    (record,) = [record for record in measured_records if record.cell.variant == name]
-    assert (record.status, record.cell.counting) == ("timeout", counting)
+    (record,) = trained_records(records_of(tmp_path, cell, repeat=2, measure="paired"))
+    assert (record.status, record.cell.counting) == ("timeout", BY_ITSELF if reads else "serial")
     assert record.sample is None
     (row,) = rows([record])
     assert (row.total, row.time) == (None, Time(limits.wall_seconds, is_limit=True))
@@ -86,24 +76,16 @@ def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> N
     reading = reading_of(tmp_path)
     cells = [cell_of(reading, HEAP), cell_of(reading, NAIVE), cell_of(reading, HEAP)]
     records = records_of(tmp_path, *cells, repeat=2, measure="paired", warm_up=1)
-    found = [
-        (record["warm_up"], record["block"], record["variant"])
-        for record in trained_records(records)
-    ]
-    assert found == [
-        (True, 0, "heap"),
-        (True, 0, "naive"),
-        (False, 0, "heap"),
-        (False, 0, "naive"),
-        (False, 1, "heap"),
-        (False, 1, "naive"),
-    ]
+    trained = trained_records(records)
+    assert [record["variant"] for record in trained] == ["heap", "naive"] * 3
+    blocks_of_both = [(record["warm_up"], record["block"]) for record in trained[::2]]
+    assert blocks_of_both == [(True, 0), (False, 0), (False, 1)]
     assert {(record["measure"], record["repeat"]) for record in records} == {("paired", 2)}
     assert [row.runs for row in rows(records)] == [2, 2]
 
-    counted = [record["seconds"]["count"] for record in records if record["cell"] == "count"]
-    assert [record["seconds"]["count"] for record in trained_records(records)[::2]] == counted
-    assert [record["seconds"]["count"] for record in trained_records(records)[1::2]] == counted
+    counted = [record["seconds"]["count"] for record in records if not record.trains]
+    for own in (trained[::2], trained[1::2]):
+        assert [record["seconds"]["count"] for record in own] == counted
 
 
 def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path) -> None:
@@ -285,12 +267,3 @@ def test_a_file_trainer_without_an_answer_has_no_time_of_a_counter(tmp_path: Pat
     record = trained_records(records_of(tmp_path, cell_of(reading), cell_of(reading, killed)))[1]
     assert (record["status"], record["counting"]) == ("killed", BY_ITSELF)
     assert (set(record["seconds"].values()), record["cpu_seconds"]) == ({None}, None)
-
-
-def test_a_file_trainer_skips_a_table_of_words(tmp_path: Path) -> None:
-    reading = reading_of(tmp_path)
-    table = replace(reading, file=replace(reading.file, table=True))
-    job = train_job(cell_of(table, BY_FILE, counter=GIVEN), tmp_path / "words")
-    answer = measure(job, tmp_path / "output", WorkerLimits())
-    reason = "it reads text, and there are only words with their counts here"
-    assert (answer.status, answer.reason) == ("skipped", reason)
