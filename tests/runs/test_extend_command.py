@@ -36,33 +36,30 @@ def extended(*overrides: str) -> Any:
     return load("longer")
 
 
-@pytest.mark.usefixtures("first")
-def test_the_old_tokens_keep_their_ids_and_hugging_face_encodes_alike() -> None:
+@pytest.mark.parametrize("end", [256, 267])
+def test_the_old_tokens_keep_their_ids_and_hugging_face_encodes_alike(
+    first: Path, end: int
+) -> None:
+    """The special token comes before the merges, or behind them as GPT-2 has it."""
     tokenizers = pytest.importorskip("tokenizers")
-    longer = extended("extend=first", "veto=superbpe", "vocab_size=290")
-    old, new = load("first").learned.vocab, longer.learned.vocab
-    assert {number: new[number] for number in old} == old
+    saved = first / "tokenizer.json"
+    content = json.loads(saved.read_text(encoding="utf-8"))
+    texts = [text for text in content["model"]["vocab"] if text != "<|endoftext|>"]
+    texts.insert(end, "<|endoftext|>")
+    content["model"]["vocab"] = {text: number for number, text in enumerate(texts)}
+    content["added_tokens"][0]["id"] = end
+    saved.write_text(json.dumps(content), encoding="utf-8")
+
+    longer = extended(f"extend={saved}", "veto=superbpe", "vocab_size=290")
+    old, new = load(saved).learned.vocab, longer.learned.vocab
+    assert old.items() <= new.items()
     assert b"cat sat on the " in [new[number] for number in new.keys() - old.keys()]
+    assert longer.learned.special_tokens == {"<|endoftext|>": end}
+    assert sorted(new) == list(range(290))
 
     theirs = tokenizers.Tokenizer.from_file("longer/tokenizer.json")
     for text in (TEXT, "the cat sat on: the 12345 worlds  and\r\n\r\nmore!!\n", "x"):
         assert theirs.encode(text, add_special_tokens=False).ids == longer.encode(text)
-
-
-def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(first: Path) -> None:
-    """Special tokens behind the merges, as GPT-2 has them."""
-    saved = first / "tokenizer.json"
-    content = json.loads(saved.read_text(encoding="utf-8"))
-    ordinary = [text for text in content["model"]["vocab"] if text != "<|endoftext|>"]
-    numbers = {text: number for number, text in enumerate(ordinary)}
-    content["model"]["vocab"] = {**numbers, "<|endoftext|>": 267}
-    content["added_tokens"][0]["id"] = 267
-    saved.write_text(json.dumps(content), encoding="utf-8")
-
-    longer = extended(f"extend={saved}", "vocab_size=290").learned
-    assert longer.special_tokens == {"<|endoftext|>": 267}
-    assert [number for number, token in longer.vocab.items() if token == b"th"] == [numbers["th"]]
-    assert sorted(longer.vocab) == list(range(290))
 
 
 @pytest.mark.slow

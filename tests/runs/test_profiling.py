@@ -6,20 +6,21 @@ import re
 from pathlib import Path
 
 import pytest
+from workbench import Call
 
-from harness.__main__ import main
 from harness.records.file import read_records
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("measured_once")
 def test_cprofile_leaves_a_table_of_the_functions_of_each_trainer(
-    book: str, here: Path, capsys: pytest.CaptureFixture[str]
+    book: str, here: Path, call: Call
 ) -> None:
     (here / "mine.py").write_text("from variants.heap import train\nother = train\n")
     variants = "variants=naive,mine:train,mine:other"
-    assert main([variants, book, "vocab_size=270", "profile=cprofile", "repeat=2"]) == 0
-    named = re.findall(r"^profile of (\S+) on \S+: ([^,\n]*)", capsys.readouterr().out, re.M)
+    ended = call(f"{variants} vocab_size=270 profile=cprofile repeat=2", book)
+    assert ended.code == 0
+    named = re.findall(r"^profile of (\S+) on \S+: ([^,\n]*)", ended.out, re.M)
     tables = {variant: Path(name) for variant, name in named}
     assert len(set(tables.values())) == 3
 

@@ -5,28 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
-from workbench import TEXT, first_fast, ran
+from workbench import TEXT, first_fast, ran, written
 
 from harness.records.file import read_records
 
 
-@pytest.mark.parametrize("way", first_fast(["redirected", "substituted", "linked"]))
-def test_stream_is_the_text_that_is_counted_and_proved(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("path", first_fast(["/dev/stdin", "/dev/fd/{}", "link"]))
+def test_stream_is_the_text_that_is_counted_and_proved(tmp_path: Path, path: str) -> None:
+    """A file that a shell redirects, a pipe that it opens as <(...), and a link to a pipe."""
+    (tmp_path / "link").symlink_to("/dev/stdin")
     reader, writer = os.pipe()
     os.write(writer, TEXT.encode())
     os.close(writer)
-    text = tmp_path / "plain.txt"
-    text.write_text(TEXT)
-    link = tmp_path / "link"
-    link.symlink_to("/dev/stdin")
-
-    path = {"redirected": "/dev/stdin", "substituted": f"/dev/fd/{reader}", "linked": link}[way]
-    with text.open("rb") as file:
-        stdin: Any = {"redirected": file}.get(way, reader)
-        overrides = (f"data.path={path}", "vocab_size=262", "results=results")
+    with written(tmp_path, TEXT).open("rb") as file:
+        overrides = (f"data.path={path.format(reader)}", "vocab_size=262", "results=results")
+        stdin = file if path == "/dev/stdin" else reader
         done = ran(tmp_path, "-m", "harness", *overrides, stdin=stdin, pass_fds=[reader])
     os.close(reader)
 
