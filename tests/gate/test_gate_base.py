@@ -4,20 +4,17 @@ cannot change it.
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import shutil
-from collections.abc import Callable
+import tempfile
 from pathlib import Path
 
 import pytest
-import yaml
-from gating import CARD, commit_all, git, new_repository
+from gating import CARD, commit_all, commit_files, git, new_repository
 from rows import write_files
 from workbench import CHECKOUT
 
-import harness
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
@@ -26,7 +23,6 @@ from harness.gate.base import (
     base_side,
     changed_files,
     departure,
-    file_states,
     has_trainer,
     located,
     provide_compiled,
@@ -43,21 +39,13 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def gated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """The exit code of a gate with a small card, and what it printed, in one line."""
-
-    def run(
-        *arguments: str, card: str = str(CARD), tiers: str = "identity,time"
-    ) -> tuple[int, str]:
-        how = ["--card", card, "--tiers", tiers] if "--replay" not in arguments else []
-        code = gate.main([*arguments, *how, "--output", str(tmp_path / "out")])
-        return code, " ".join(capsys.readouterr().out.split())
-
-    return run
+SMALL = ["--card", str(CARD), "--tiers", "identity,time"]
 
 
-Gated = Callable[..., tuple[int, str]]
+def gated(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """The exit code of a gate, and what it printed, in one line."""
+    code = gate.main(arguments)
+    return code, " ".join(capsys.readouterr().out.split())
 
 
 def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(
@@ -72,8 +60,7 @@ def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(
     commit_all(repository)
     assert departure(repository, "main")[0] == first
     git(repository, "checkout", "-qb", "branch", first)
-    (repository / "more.txt").write_text("more")
-    commit_all(repository)
+    commit_files(repository, {"more.txt": "more"})
     assert departure(repository)[0] == first
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(tmp_path / "shallow"))
     with pytest.raises(Refusal, match="git fetch --unshallow"):
@@ -107,14 +94,16 @@ def test_trainer_is_new_without_its_module_or_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_renamed_trainer_is_new_until_its_old_name_is_given(repository: Path, gated: Gated) -> None:
+def test_renamed_trainer_is_new_until_its_old_name_is_given(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     git(repository, "checkout", "-qb", "change")
     git(repository, "mv", "mine.py", "fresh.py")
     commit_all(repository)
-    code, shown = gated("fresh:train")
+    code, shown = gated(capsys, "fresh:train", *SMALL)
     assert code == 0
     assert "fresh:train: new in head: not compared; --base-target TARGET names it in" in shown
-    code, shown = gated("fresh:train", "--base-target", "mine:train")
+    code, shown = gated(capsys, "fresh:train", *SMALL, "--base-target", "mine:train")
     assert code == 0
     assert "fresh:train against mine:train on random_text" in shown
 
@@ -136,25 +125,23 @@ def test_next_gate_removes_the_worktree_of_a_killed_one(repository: Path, tmp_pa
 def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_path: Path) -> None:
     """A file that the build reads through another one counts too."""
     plain = ("mine.py", "pack/inner.py", "pack/fast.py", "tests/test_it.py")
-    files = ("fast.pyx", "pyproject.toml", "setup.py", "flags.json", "helper.py", "hook.py")
-    read = (*files, "pack/__init__.py", "pack/flags.py", "pack/made.py")
+    read = ("fast.pyx", "pyproject.toml", "setup.py", "flags.json", "helper.py", "hook.py")
+    read += ("pack/__init__.py", "pack/flags.py", "pack/made.py")
     texts = {
         "pyproject.toml": '[tool.hatch]\npath = "hook.py"\n[tool.ruff]\nx = "pack/inner.py"\n',
         "setup.py": "import helper\nfrom setuptools.command import build_ext\nx = 'fast'\n",
         "helper.py": "from pack import (\n    flags,\n)\n",
         "hook.py": "run(['python', '-m', 'pack.made'])\n",
     }
-    write_files(repository, dict.fromkeys((*plain, *read), "") | texts)
-    base = commit_all(repository)
+    base = commit_files(repository, dict.fromkeys((*plain, *read), "") | texts)
     module = repository / "fast.so"
     packages = [repository / "mine.py", repository / "pack", module]
-    checkouts = (tmp_path / str(number) for number in itertools.count())
 
     def provide(changed: str, build: str) -> str:
         module.write_text("copied")
         (repository / changed).write_text("x = 1\n")
         os.utime(repository / "fast.pyx", (0, 0))
-        checkout = next(checkouts)
+        checkout = Path(tempfile.mkdtemp(dir=tmp_path))
         git(repository, "worktree", "add", "-q", "--detach", str(checkout), base)
         differing = changed_files(repository, base, tmp_path / "out")
         provide_compiled(repository, checkout, differing, build, packages)
@@ -163,7 +150,7 @@ def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_
 
     build = '{python} -c \'print("built", end="", file=open("fast.so", "w"))\''
     assert {provide(name, "false") for name in plain} == {"copied"}
-    assert {name: provide(name, build) for name in read} == dict.fromkeys(read, "built")
+    assert {provide(name, build) for name in read} == {"built"}
 
     with pytest.raises(
         Refusal, match=r"build='false' \(without a message\); run .* -m pip install"
@@ -183,20 +170,14 @@ def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_
 
 def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> None:
     """A parameter that is new in head is unknown to the code of the base."""
-    package = tmp_path / "checkout" / "variants"
-    cards = package.parent / "conf" / "variant"
-    for folder in (package, cards):
-        folder.mkdir(parents=True)
-    card = {"name": "heap", "_target_": "variants.heap:train", "params": {"push": "grown"}}
-    (cards / "heap.yaml").write_text(yaml.safe_dump(card))
-
-    base = side_of("base", "", {"variants": package}, tmp_path)
+    card = "name: heap\n_target_: variants.heap:train\nparams: {push: grown}\n"
+    write_files(tmp_path, {"variants/__init__.py": "", "conf/variant/heap.yaml": card})
+    base = side_of("base", "", {"variants": tmp_path / "variants"}, tmp_path)
     head = side_of("head", "", {}, tmp_path)
     heap = registry.variants()["heap"]
     compared = gate.compared_with(base, head, heap, None)
     assert compared.base_variant.params == {"push": "grown"}
     assert compared.difference == 2
-    assert gate.compared_with(head, head, heap, None).difference == 0
     new = VariantCard("new", "variants.new:train", params={"size": 3})
     assert gate.compared_with(base, head, new, None).base_variant == new
 
@@ -204,21 +185,17 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
 def test_only_documents_make_no_difference(repository: Path, tmp_path: Path) -> None:
     """Whatever the gate itself writes into the repository."""
     names = ("another_package/inner.py", "table.json", "mine.py", "README.md", "docs/page.rst")
-    write_files(repository, dict.fromkeys(names, "# as it was\n"))
-    commit_all(repository)
-    (repository / "other.md").write_text("an honest commit")
-    commit_all(repository)
+    commit_files(repository, dict.fromkeys(names, "# as it was\n"))
+    commit_files(repository, {"other.md": "an honest commit"})
     git(repository, "checkout", "-qb", "change")
     mine = VariantCard("mine", "mine:train")
     head = side_of("head", "", {"mine": repository / "mine.py"}, tmp_path)
-    output = repository / "out"
-    output.mkdir()
-    (output / "records.jsonl").write_text("of the gate itself")
+    write_files(repository, {"out/records.jsonl": "of the gate itself"})
 
     found = {}
     for name in ("new.txt", *names):
         (repository / name).write_text("# a change\n")
-        with base_side(["mine:train"], "main", "", output) as base:
+        with base_side(["mine:train"], "main", "", repository / "out") as base:
             found[name] = gate.compared_with(base, head, mine, None).difference
         git(repository, "stash", "-u", "--", name)
     assert found == {"new.txt": 1, **dict(zip(names, (1, 1, 2, 0, 0), strict=True))}
@@ -235,23 +212,25 @@ def test_each_package_of_the_repository_is_taken_from_the_base(
     """
     names = ("lib/second/__init__.py", "lib/second/inner.py", "lib/single.py", "elsewhere/alone.py")
     installed = {".gitignore": "venv\n", "venv/inner/__init__.py": "", "venv/inner/fast.so": ""}
-    write_files(repository, dict.fromkeys(names, "# as it was\n") | installed)
-    commit_all(repository)
-    write_files(repository, {**dict.fromkeys(names, "# a change\n"), "lib/fresh.py": ""})
-    commit_all(repository)
+    commit_files(repository, dict.fromkeys(names, "# as it was\n") | installed)
+    commit_files(repository, {**dict.fromkeys(names, "# a change\n"), "lib/fresh.py": ""})
     monkeypatch.syspath_prepend(repository / "lib")
     monkeypatch.syspath_prepend(repository / "venv")
     with base_side(["mine:train"], "HEAD^", "", tmp_path / "out") as base:
-        found, checkout = {}, Path(base.import_folders[0]).parent
-        for name in ("mine", "second.inner", "single", "fresh", "alone", "inner", "harness"):
+        checkout = Path(base.import_folders[0]).with_name("checkout").resolve()
+        places = {
+            "mine": checkout / "mine.py",
+            "second.inner": checkout / "lib/second/inner.py",
+            "single": checkout / "lib/single.py",
+            "harness": CHECKOUT / "harness/__init__.py",
+        }
+        for name, place in places.items():
             spec = located(name, base.import_folders)
-            found[name] = None if spec is None else Path(str(spec.origin)).resolve()
-        assert found.pop("harness") == CHECKOUT / "harness" / "__init__.py"
-        assert found.pop("fresh") is None
-        assert found.pop("alone") is found.pop("inner") is None
-        assert all(path and path.is_relative_to(checkout) for path in found.values()), found
+            assert Path(str(spec and spec.origin)).resolve() == place
+        for name in ("fresh", "alone", "inner"):
+            assert located(name, base.import_folders) is None
 
-        allowed = [*map(str, found.values()), harness.__file__, pytest.__file__]
+        allowed = [*map(str, places.values()), pytest.__file__]
         check_side(allowed, base)
         for name in ("lib/fresh.py", "elsewhere/alone.py"):
             with pytest.raises(WrongCode, match=rf"base imported {repository / name}, a file of"):
@@ -260,35 +239,32 @@ def test_each_package_of_the_repository_is_taken_from_the_base(
 
 @pytest.mark.slow
 def test_base_that_imports_a_file_of_the_working_tree_is_no_result(
-    repository: Path, gated: Gated
+    repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = repository / "vendored"
     content = f"import sys\nsys.path.insert(0, {str(folder)!r})\nfrom quick import train\n"
-    quick = {"vendored/quick.py": "from variants.heap import train\n"}
-    write_files(repository, {"mine.py": content, **quick})
-    commit_all(repository)
+    honest = "from variants.heap import train\n"
+    commit_files(repository, {"mine.py": content, "vendored/quick.py": honest})
     git(repository, "checkout", "-qb", "change")
-    (folder / "quick.py").write_text(SLOWER)
-    commit_all(repository)
-    code, shown = gated("mine:train")
+    commit_files(repository, {"vendored/quick.py": SLOWER})
+    code, shown = gated(capsys, "mine:train", *SMALL)
     assert code == 22
     assert f"the results are not trusted: base imported {folder / 'quick.py'}" in shown
 
 
 @pytest.mark.slow
 def test_change_of_its_own_card_is_in_the_headline(
-    repository: Path, tmp_path: Path, gated: Gated
+    repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    card = repository / "gate.yaml"
-    card.write_text(CARD.read_text())
-    commit_all(repository)
+    card = CARD.read_text()
+    commit_files(repository, {"gate.yaml": card})
     git(repository, "checkout", "-qb", "change")
-    (repository / "mine.py").write_text(SLOWER)
-    card.write_text(CARD.read_text().replace("limits: {wall: 300}", "limits: {wall: 200}"))
-    commit_all(repository)
+    edited = card.replace("limits: {wall: 300}", "limits: {wall: 200}")
+    commit_files(repository, {"gate.yaml": edited})
     edit = "the change edits the card of its own gate: -limits: {wall: 300} +limits: {wall: 200}"
-    for arguments in (["mine:train"], ["--replay", str(tmp_path / "out")]):
-        code, shown = gated(*arguments, card="gate.yaml")
+    measuring = ["mine:train", *SMALL, "--card", "gate.yaml"]
+    for arguments in (measuring, ["--replay", str(gate.OUTPUT)]):
+        code, shown = gated(capsys, *arguments)
         assert code in (0, 20, 23)
         assert edit in shown.partition(" identity ")[0]
 
@@ -315,7 +291,10 @@ for base in glob.glob(FOLDERS + "/bpe-harness-*/checkout/mine.py"):
 
 @pytest.mark.slow
 def test_head_that_makes_the_base_slower_is_not_believed(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gated: Gated
+    repository: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It takes twice as long, and so would what is left of the base."""
     folders = tmp_path / "temporary"
@@ -323,20 +302,9 @@ def test_head_that_makes_the_base_slower_is_not_believed(
     monkeypatch.setattr("tempfile.tempdir", str(folders))
     attack = f"FOLDERS = {str(folders)!r}\nSLOWER = {SLOWER!r}\n{REWRITES_BASE}{SLOWER}"
     (repository / "mine.py").write_text(attack)
-    code, shown = gated("mine:train")
+    code, shown = gated(capsys, "mine:train", *SMALL)
     assert code == 22
     # although its time says the same
     assert re.search(
         r"not trusted: checkout/mine\.py.*, of the base, changed while head ran", shown
     )
-
-
-def test_file_altered_and_restored_has_another_state(tmp_path: Path) -> None:
-    altered = tmp_path / "altered.py"
-    altered.write_text("x = 1\n")
-    before, times = file_states(tmp_path), altered.stat()
-    assert file_states(tmp_path) == before
-    altered.write_text("x = 2\n")
-    altered.write_text("x = 1\n")
-    os.utime(altered, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert file_states(tmp_path) != before

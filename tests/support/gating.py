@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+
+from rows import write_files
 
 CARD = Path(__file__).resolve().parents[1] / "fixtures/command_rows/folder/tiny_gate.yaml"
 
@@ -25,6 +28,11 @@ def commit_all(folder: Path, message: str = "a change") -> str:
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", message)
     return git(folder, "rev-parse", "HEAD")
+
+
+def commit_files(folder: Path, files: Mapping[str, str]) -> str:
+    write_files(folder, files)
+    return commit_all(folder)
 
 
 def new_repository(folder: Path) -> Path:
