@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import struct
 import unicodedata
 from collections import Counter
@@ -25,17 +26,11 @@ def words_of(corpus: str) -> tuple[Items, int]:
     """The words of a corpus of the usual card, and how many merges it asks for."""
     (cell,) = planned(read_gate_card("usual").corpora[corpus].overrides).cells
     reading = cell.reading
-    is_table = reading.file.table
-    words = read_words(reading.folder)[0] if is_table else definition_counter()(reading.corpus)
+    if reading.file.table:
+        words, _ = read_words(reading.folder)
+    else:
+        words = definition_counter()(reading.corpus)
     return list(words.items()), cell.num_merges
-
-
-def text(word: bytes) -> str:
-    return word.decode("utf-8", "surrogateescape")
-
-
-def as_bytes(word: str) -> bytes:
-    return word.encode("utf-8", "surrogateescape")
 
 
 MISTAKEN_WORDS: dict[str, Callable[[bytes], bytes]] = {
@@ -43,9 +38,9 @@ MISTAKEN_WORDS: dict[str, Callable[[bytes], bytes]] = {
     "a byte of Chinese": lambda word: word.replace(b"\xe4", b""),
     "a byte that no text has": lambda word: word.replace(b"\xc0", b""),
     "what is not text": lambda word: word.decode("utf-8", "ignore").encode(),
-    "case": lambda word: as_bytes(text(word).lower()),
-    "a combining mark": lambda word: as_bytes(unicodedata.normalize("NFC", text(word))),
-    "a ligature": lambda word: as_bytes(unicodedata.normalize("NFKC", text(word))),
+    "case": lambda word: os.fsencode(os.fsdecode(word).lower()),
+    "a combining mark": lambda word: os.fsencode(unicodedata.normalize("NFC", os.fsdecode(word))),
+    "a ligature": lambda word: os.fsencode(unicodedata.normalize("NFKC", os.fsdecode(word))),
     "white space": lambda word: word.strip(),
     "a zero byte": lambda word: word.partition(b"\0")[0],
     "more than 200 bytes": lambda word: word if len(word) <= 200 else b"",
@@ -92,8 +87,6 @@ def test_mistake_about_words_or_counts_changes_the_merges(corpus: str, kind: str
     assert merges_of(corpus, kind) != merges_of(corpus)
 
 
-def test_words_are_distinct_and_hold_every_byte() -> None:
-    rare, many = words_of("rare")[0], words_of("many_words")[0]
-    assert len({word for word, _ in rare}) == len(rare) == 2000
-    assert len({word for word, _ in many}) == len(many) == 70_000
+def test_rare_words_hold_every_byte() -> None:
+    rare, _ = words_of("rare")
     assert set(b"".join(word for word, count in rare if count > 1)) == set(range(256))

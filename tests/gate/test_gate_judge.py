@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from measured import records_of
 from msgspec import structs
-from rows import rows_beside
+from rows import Row, each_row, write_files
 from workbench import CHECKOUT
 
 from harness.common import registry
@@ -31,9 +31,9 @@ BLOCKS = ["time.triage.blocks=8", "time.confirm.blocks=12"]
 CARD = msgspec.to_builtins(read_gate_card("usual", BLOCKS))
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "verdicts.toml"))
+@each_row(__file__, "verdicts.toml")
 def test_replay_gives_the_verdict_of_its_row(
-    row: dict[str, Any],
+    row: Row,
     here: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -55,7 +55,7 @@ def test_replay_gives_the_verdict_of_its_row(
     assert max(map(len, summary.split("```")[1].splitlines())) <= 100
 
 
-def store_gate(folder: Path, row: dict[str, Any]) -> None:
+def store_gate(folder: Path, row: Row) -> None:
     """Write the records of a gate that measured what a row says."""
     card = {**CARD, "tiers": row.get("tiers", ()), **row.get("card", {})}
     question: Any = {"card": card, "head": "the working tree"}
@@ -72,32 +72,26 @@ def store_gate(folder: Path, row: dict[str, Any]) -> None:
         for layout, count in enumerate(counts):
             counted = {"count": count, "path": "x86_64", "tool": "callgrind"}
             add(log, "work", side, block=layout, instructions=counted)
-    for sample in samples_of(row):
-        add(log, "time", **sample)
+    add_times(log, row)
     for note in row.get("notes", []):
         log.append(Note(run=STARTED, **note))
 
 
-def samples_of(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """The samples of time, block by block: base, base again, and head."""
+def add_times(log: RunLog, row: Row) -> None:
+    """Add the samples of time, block by block: base, base again, and head."""
     heads = in_blocks(row.get("triage", []), 8) + in_blocks(row.get("confirm", []), 12)
     agains = in_blocks(1.0, 8) + in_blocks(row.get("again", 1.0), 12)
     pressures = in_blocks(row.get("pressure", 0.0), len(heads))
+    common = {"cpu_wait_seconds": 0.0, "threads": row.get("threads", 1)}
 
-    samples = []
     for block, head in enumerate(heads):
         for side, wall in {"base": 1.0, "again": agains[block], "head": head}.items():
-            sample = {
-                "side": side,
-                "block": block,
-                "wall": wall,
-                "cpu_wait_seconds": 0.0,
-                "threads": row.get("threads", 1),
-                "pressure": pressures[block] if side == "base" else 0.0,
-            }
-            last = row.get(f"last_{side}", {}) if block == len(heads) - 1 else {}
-            samples.append({**sample, **row.get(f"of_{side}", {}), **last})
-    return samples
+            figures = {**common, "block": block, "wall": wall, **row.get(f"of_{side}", {})}
+            if side == "base":
+                figures["pressure"] = pressures[block]
+            if block == len(heads) - 1:
+                figures |= row.get(f"last_{side}", {})
+            add(log, "time", side, **figures)
 
 
 def in_blocks(value: Any, blocks: int) -> list[float]:
@@ -115,12 +109,17 @@ def add(
     **figures: Any,
 ) -> None:
     """Add a record of a gate; it is right and proved unless it says more."""
-    gate = {"tier": tier, "corpus": "letters", "comparison": "mine", "side": side}
-    times = {"seconds": wall, "cpu_seconds": wall * threads, "threads": threads}
-    others = {"gate": gate, "disturbance": {"psi_cpu_seconds": pressure * wall}}
-
-    row = {"variant": "mine", "run_id": STARTED, "merges": 9, **times, **others, **figures}
-    (record,) = records_of([row])
+    row = {
+        "variant": "mine",
+        "run_id": STARTED,
+        "merges": 9,
+        "gate": {"tier": tier, "corpus": "letters", "comparison": "mine", "side": side},
+        "seconds": wall,
+        "cpu_seconds": wall * threads,
+        "threads": threads,
+        "disturbance": {"psi_cpu_seconds": pressure * wall},
+    }
+    (record,) = records_of([{**row, **figures}])
     log.add(record.cell, record.measurement, record.proof)
 
 
@@ -142,12 +141,10 @@ def test_lines_accept_changes_against_one_base_and_counts_or_are_refused(tmp_pat
 
 
 def test_new_gate_removes_an_older_one(tmp_path: Path) -> None:
-    path = tmp_path / "records.jsonl"
     store_gate(tmp_path, {})
-    for name in ("verdict.json", "summary.md"):
-        path.with_name(name).write_text("of this gate")
+    write_files(tmp_path, {"verdict.json": "of this gate", "summary.md": "of this gate"})
     store_gate(tmp_path, {})
-    assert [*tmp_path.iterdir()] == [path]
+    assert [*tmp_path.iterdir()] == [tmp_path / "records.jsonl"]
 
 
 def test_accepted_counts_are_of_variants_of_this_project() -> None:
@@ -163,28 +160,23 @@ def test_only_what_takes_more_is_counted_in_other_layouts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: dict[str, list[int]] = {
-        "base": [1000] * 5,
+        "base": [1000] * 8,
         "same": [1005],
         "once": [1020, 1000],
         "often": [1020, 1016, 1030, 1020, 1020],
     }
-    layouts: dict[str, int] = {}
 
     def counted(_: Any, output: Path, __: Any, ___: Any, options: ProcessOptions) -> Answer:
         [name] = options.import_folders or ()
-        layout = options.layout
-        layouts[name] = layout + 1
         output.mkdir(parents=True)
-        instructions = {"count": counts[name][layout], "path": "", "tool": "callgrind"}
+        instructions = {"count": counts[name].pop(0), "path": "", "tool": "callgrind"}
         return Answer("ok", instructions=instructions)
-
-    def side(name: str) -> Side:
-        return Side(name, "", (name,))
 
     monkeypatch.setattr(blocks, "measure_instructions", counted)
     monkeypatch.setattr(judge, "trouble_of", lambda *_: None)  # about merges, of which it has none
     session = session_of(RunLog(None, STARTED), tmp_path, "instructions", 5)
     mine = VariantCard("mine", "mine:train")
-    compared = [Compared(name, side("base"), mine, side(name), mine) for name in [*counts][1:]]
+    base, *heads = (Side(name, "", (name,)) for name in counts)
+    compared = [Compared(head.name, base, mine, head, mine) for head in heads]
     observe_instructions(read_gate_card("usual"), session, compared)
-    assert layouts == {name: len(values) for name, values in counts.items()}
+    assert not any(counts.values())

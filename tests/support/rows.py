@@ -18,9 +18,10 @@ import pytest
 import tomllib
 from fetched import PACK
 
-from variants.contract import Merge
+from variants.contract import Merge, Unavailable
 
 TESTS = Path(__file__).resolve().parents[1]
+Row = dict[str, Any]
 
 
 def rows_beside(test: str, name: str) -> list[Any]:
@@ -39,6 +40,11 @@ def json_beside(test: str, name: str) -> Any:
     return json.loads(Path(test).with_name(name).read_text(encoding="utf-8"))
 
 
+def each_row(test: str, name: str) -> pytest.MarkDecorator:
+    """The mark of a test that is made with every row of a file beside it."""
+    return pytest.mark.parametrize("row", rows_beside(test, name))
+
+
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """The rows of a file, and of its tables. What `every` says, each of them has."""
     content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -49,6 +55,14 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
             assert len(case) <= len(columns), case
             rows.append({**table, **dict(zip(columns, case, strict=False))})
     return [{**content.get("every", {}), **row} for row in rows]
+
+
+def answer_of(call: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """What a call returns, or the sentence by which it refuses."""
+    try:
+        return call(*arguments, **keywords)
+    except (ValueError, OSError, Unavailable) as error:
+        return str(error)
 
 
 def abridged(text: str, expected: str) -> str:
