@@ -32,7 +32,7 @@ from harness.runs.cells import CountCell, Plan, Reading, TrainCell, make_tasks
 from harness.runs.overrides import Settings, compose
 from harness.runs.plan import cells_of
 from harness.runs.session import session_of
-from variants.contract import Corpus
+from variants.contract import Corpus, Meter
 
 SUPPORT = Path(__file__).resolve().parent
 CHECKOUT = SUPPORT.parents[1]
@@ -106,6 +106,13 @@ def full_disk(size: int) -> Iterator[None]:
 def corpus_of(folder: Path, text: str | bytes, *how: Any, **named: Any) -> Corpus:
     """The corpus of a file with this text."""
     return Corpus(str(written(folder, text)), *how, **named)
+
+
+def work_of(train: Callable[..., object], *arguments: Any, **params: Any) -> dict[str, int]:
+    """The tallies of a training."""
+    meter = Meter()
+    train(*arguments, meter, **params)
+    return meter.tallies
 
 
 def written(folder: Path, text: str | bytes, name: str = "text.txt") -> Path:

@@ -20,8 +20,8 @@ from unittest.mock import Mock
 
 import pytest
 from growing_words import one_word
-from rows import rows_beside
-from workbench import CHECKOUT, corpus_of, first_fast, ran
+from rows import Row, each_row
+from workbench import CHECKOUT, corpus_of, first_fast, ran, work_of
 
 from harness.common import registry
 from harness.proof.trainer_checks import random_words
@@ -36,8 +36,8 @@ each_compiled = pytest.mark.parametrize("train", COMPILED, ids=lambda train: tra
 
 
 @each_compiled
-@pytest.mark.parametrize("row", rows_beside(__file__, "columns.toml"))
-def test_invalid_columns_are_refused(train: Train, row: dict[str, Any]) -> None:
+@each_row(__file__, "columns.toml")
+def test_invalid_columns_are_refused(train: Train, row: Row) -> None:
     offsets = memoryview(array("q", row["offsets"]))
     counts = memoryview(array("Q", row["counts"]))
     given = Mock(WordCounts, data=memoryview(b"abc"), offsets=offsets, counts=counts)
@@ -68,8 +68,8 @@ class Stopping(Meter):
         return bool(self.answers())
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "stopping.toml"))
-def test_meter_stops_training_and_its_exceptions_come_through(row: dict[str, Any]) -> None:
+@each_row(__file__, "stopping.toml")
+def test_meter_stops_training_and_its_exceptions_come_through(row: Row) -> None:
     params = row.get("params", {})
     if "veto" in row:
         params = {"veto": vetoes.named(row["veto"])}
@@ -229,11 +229,10 @@ def test_work_of_a_cython_stage_is_that_of_heap(stage: str, tie_break: TieBreak)
     dice = random.Random(len(stage))
     table = random_words(dice, b"\x00abc\xff", 150, 30)
     words = WordCounts.from_items(table.items())
-    meter, expected = Meter(), Meter()
     push = "all" if stage in ("fine_grained", "no_copy") else "grown"
 
-    merges = heap.train(words, 400, expected, tie_break=tie_break, push=push)
-    assert getattr(cython_stages, stage)(words, 400, meter, tie_break=tie_break) == merges
+    expected = work_of(heap.train, words, 400, tie_break=tie_break, push=push)
+    work = work_of(getattr(cython_stages, stage), words, 400, tie_break=tie_break)
     if stage == "typed":  # it also looks at words that no longer hold the pair
-        assert meter.tallies.pop("positions_visited") >= expected.tallies.pop("positions_visited")
-    assert meter.tallies == expected.tallies
+        assert work.pop("positions_visited") >= expected.pop("positions_visited")
+    assert work == expected

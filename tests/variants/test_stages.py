@@ -6,37 +6,26 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 from growing_words import one_word
-from rows import rows_beside
+from rows import Row, each_row
+from workbench import work_of
 
 from harness.common import registry
 from harness.proof.trainer_checks import random_words
 from variants import heap, multiprocess, naive, pair_queue, seg_status
-from variants.contract import Merge, Meter, WordCounts
-
-Train = Callable[..., "list[Merge]"]
-
-
-def work_of(
-    train: Train, word_counts: WordCounts, num_merges: int = 200, **params: Any
-) -> dict[str, int]:
-    meter = Meter()
-    train(word_counts, num_merges, meter, **params)
-    return meter.tallies
-
+from variants.contract import Meter, WordCounts
 
 WORDS = WordCounts.from_items(random_words(random.Random(7), b"aaeinrst", 400, 12).items())
 """Words that repeat pairs inside."""
 
 
-@pytest.mark.parametrize("counts", [[], [1], [3, 2], range(1, 12), range(11, 0, -1)])
-def test_processes_find_the_maximum_of_any_number_of_pairs(counts: Sequence[int]) -> None:
-    """With fewer pairs than processes, and with slices that are not of one size."""
-    words = WordCounts.from_items((bytes((65 + at, 255 - at)), n) for at, n in enumerate(counts))
+def test_processes_find_the_maximum_of_any_number_of_pairs() -> None:
+    """Each merge leaves one pair fewer, down to fewer than processes, the greatest in the last
+    slice.
+    """
+    words = WordCounts.from_items((bytes((65 + at, 255 - at)), 1 + at) for at in range(11))
     assert multiprocess.train(words, 20, parallel_max=4) == naive.train(words, 20)
 
 
@@ -56,16 +45,16 @@ def test_every_heap_gives_the_same_merges_and_tallies(
     assert runs[0] == runs[1] == runs[2]
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "work.toml"))
-def test_tallies_of_a_run_small_enough_to_follow(row: dict[str, Any]) -> None:
+@each_row(__file__, "work.toml")
+def test_tallies_of_a_run_small_enough_to_follow(row: Row) -> None:
     words = WordCounts.from_items([(b"abab", 2), (b"cab", 1)])
     assert work_of(registry.resolve(row["train"]), words, 1) == row["work"]
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "savings.toml"))
-def test_stage_saves_what_it_set_out_to_save(row: dict[str, Any]) -> None:
-    work = work_of(registry.resolve(row["train"]), WORDS, **row.get("params", {}))
-    other = work_of(registry.resolve(row["of"]), WORDS, **row.get("of_params", {}))
+@each_row(__file__, "savings.toml")
+def test_stage_saves_what_it_set_out_to_save(row: Row) -> None:
+    work = work_of(registry.resolve(row["train"]), WORDS, 200, **row.get("params", {}))
+    other = work_of(registry.resolve(row["of"]), WORDS, 200, **row.get("of_params", {}))
     for tally in row["saves"]:
         assert work.get(tally, 0) * row.get("times", 1) < other[tally]
     for tally in row["same"]:
@@ -74,6 +63,6 @@ def test_stage_saves_what_it_set_out_to_save(row: dict[str, Any]) -> None:
 
 def test_merge_of_seg_status_visits_its_own_places_only() -> None:
     length = 20_000
-    work = work_of(seg_status.train, one_word(length))
+    work = work_of(seg_status.train, one_word(length), 200)
     # The text once, and the places of 200 pairs; 200 passes over the word would be 200 texts.
     assert work["positions_visited"] < 6 * length
