@@ -12,6 +12,7 @@ import pytest
 from workbench import CHECKOUT, SUPPORT
 
 from variants.contract import Veto
+from variants.counting.character_classes import character_classes
 from variants.vetoes import limits_of
 
 HEAVIEST = {b"ab": 2**63 - 1}
@@ -40,12 +41,14 @@ def veto_numbers(veto: Veto | None) -> list[object]:
 def compiled(
     driver: str, folder: Path, *flags: str, compiler: str = os.environ.get("CXX", "c++")
 ) -> Path:
-    """Compile tests/support/`driver` and return the program; skips the test where this machine
-    cannot.
+    """Compile tests/support/`driver`, unless the folder has it, and return the program; skips the
+    test where this machine cannot.
     """
     if shutil.which(compiler) is None:
         pytest.skip(f"needs the compiler {compiler}: apt-get install g++ or g++-aarch64-linux-gnu")
     program = folder / f"{Path(driver).stem}-{compiler}{''.join(flags).replace('/', '')}"
+    if program.exists():
+        return program
     options = [
         "-std=c++17",
         "-O1",
@@ -62,6 +65,13 @@ def compiled(
         pytest.skip(f"this compiler has no library for {' '.join(flags)}")
     assert built.returncode == 0, built.stderr
     return program
+
+
+def classes_in(folder: Path) -> Path:
+    """A file of Unicode's classes, as the drivers read them."""
+    path = folder / "classes"
+    path.write_bytes(b"".join(character_classes()))
+    return path
 
 
 def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:

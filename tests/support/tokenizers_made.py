@@ -8,16 +8,19 @@ import copy
 import functools
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import regex
+from harness.tokenizers.dialects import compiled_pattern
+from harness.tokenizers.plain import pre_tokens_of
 
 from harness.common import registry
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import Learned, trained
 from harness.tokenizers.model import Tokenizer
+from variants import flat
 from variants.contract import Merge, WordCounts, vocab_of
 
 PATTERNS: dict[str, Any] = {name: card["regex"] for name, card in registry.cards("pattern").items()}
@@ -47,6 +50,20 @@ def learned(
     ]
     counts = WordCounts.from_items(Counter(map(str.encode, words)).items())
     return trained(registry.definition()(counts, merges), list(special_tokens), expression)
+
+
+def learned_in_stages(
+    text: str, patterns: Sequence[str], merges: int, specials: Iterable[str] = ()
+) -> Learned:
+    """A tokenizer trained on a text by the words of one pattern after the other, so many merges
+    each.
+    """
+    learned: Sequence[Merge] = ()
+    for name in patterns:
+        words = Counter(map(str.encode, pre_tokens_of(compiled_pattern(PATTERNS[name]), text)))
+        counts = WordCounts.from_items(words.items())
+        learned = flat.train(counts, len(learned) + merges, inherited=learned)
+    return trained(list(learned), list(specials), PATTERNS[patterns[-1]])
 
 
 def of_merges(*merges: tuple[str, str], **options: Any) -> Tokenizer:

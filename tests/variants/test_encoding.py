@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,18 +14,15 @@ from typing import Any
 import pytest
 from exploring import seeds
 from random_tokenizers import case_of, random_content, random_learned
-from sanitizers import lines_of, sanitized
+from sanitizers import classes_in, lines_of, sanitized
 from scanned_texts import PATHS
-from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, of_merges
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, learned_in_stages, of_merges
+from workbench import written
 
 from harness.common.errors import Refusal
-from harness.tokenizers.encoding import PlainEncoder, compiled_encoder, pre_tokens_of
-from harness.tokenizers.learned import BYTES, Learned, trained
+from harness.tokenizers.encoding import PlainEncoder, compiled_encoder
+from harness.tokenizers.learned import BYTES, Learned
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.pre_tokenizer import compiled_pattern
-from variants import naive_extending
-from variants.contract import Merge, WordCounts
-from variants.counting.character_classes import character_classes
 from variants.encoding import encoder
 from variants.native import built
 
@@ -51,8 +47,8 @@ def test_random_tokenizers_encode_random_texts_alike(seed: int) -> None:
         assert list(map(compiled_encoder(one, False).encode, texts)) == ordinary
 
 
-def expect_plain_ids(native: Any, one: Learned, texts: Iterable[str]) -> None:
-    plain = PlainEncoder(one)
+def expect_plain_ids(one: Learned, texts: Iterable[str], native: Any = None) -> None:
+    native, plain = native or compiled_encoder(one), PlainEncoder(one)
     for text in texts:
         assert native.encode(text) == plain.encode(text)
 
@@ -63,26 +59,19 @@ def test_superwords_encode_as_by_the_plain_encoder(first: str) -> None:
     long.
     """
     text = "It's a test, a test of  the tests.\tA test is a test of the test at the end.\n" * 3
-    merges: list[Merge] = []
-    for pattern, number in ((first, 60), ("superbpe", 30)):
-        counts = Counter(map(str.encode, pre_tokens_of(compiled_pattern(PATTERNS[pattern]), text)))
-        table = WordCounts.from_items(counts.items())
-        merges = list(naive_extending.train(table, len(merges) + number, inherited=merges))
-    one = trained(merges, [], PATTERNS["superbpe"])
+    one = learned_in_stages(text, [first, "superbpe"], 60)
     dice, contents = random.Random(3), []
     words = [*text.split(" "), "", "é", "一二", " the", "of", "testing", "\n", "x" * 30]
     for length in [5, 50, 5000] * 10:
         some = words[: dice.randint(9, len(words))]
         contents.append(" ".join(dice.choices(some, k=length)))
-    expect_plain_ids(compiled_encoder(one), one, contents)
+    expect_plain_ids(one, contents)
 
 
 def test_long_word_that_no_place_cuts_encodes_as_by_the_plain_encoder() -> None:
     dice = random.Random(8)
     texts = ["".join(dice.choices("abc", k=length)) for length in (400, 45, 300, 3000)]
-    table = WordCounts.from_items([(texts[0].encode(), 1)])
-    one = trained(list(naive_extending.train(table, 60)), [], None)
-    expect_plain_ids(compiled_encoder(one), one, texts)
+    expect_plain_ids(learned_in_stages(texts[0], ["bytes"], 60), texts)
 
 
 def test_tables_that_begin_anew_forget_every_word() -> None:
@@ -93,7 +82,7 @@ def test_tables_that_begin_anew_forget_every_word() -> None:
     native = encoder(ids, one.merges, one.special_tokens, one.pattern, last, sizes=sizes)
     dice = random.Random(5)
     words = ["".join(dice.choices("qxzv", k=dice.randint(1, 24))) for _ in range(300)]
-    expect_plain_ids(native, one, (" ".join(dice.choices(words, k=200)) for _ in range(20)))
+    expect_plain_ids(one, (" ".join(dice.choices(words, k=200)) for _ in range(20)), native)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -104,9 +93,7 @@ def test_every_path_and_any_number_of_threads_gives_the_same_ids(
     monkeypatch.setattr(built("_scanner"), "supported_paths", lambda: [path])
     one = learned(pattern, SPECIALS)
     native = compiled_encoder(one)
-    once = PlainEncoder(one).encode(TEXT + " ")
-    if pattern not in ("document", "bytes", "line", "superbpe"):
-        assert native.encode((TEXT + " ") * 20) == once * 20
+    expect_plain_ids(one, [TEXT * 20], native)
 
     text = TEXT * 4000
     alone, _ = native.encode_batch([text.encode()], 1)
@@ -143,10 +130,8 @@ def test_several_threads_of_python_may_encode_at_once() -> None:
 def test_merges_out_of_their_order_are_told_and_encoded_plainly(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = tmp_path / "text"
-    text.write_text(TEXT)
     one = of_merges(("b", "c"), ("a", "bc"), ("a", "b"), ("ab", "c"))
-    ids = one.encode_file(text, tmp_path / "ids.npy")
+    ids = one.encode_file(written(tmp_path, TEXT), tmp_path / "ids.npy")
     assert ids.tolist() == one.encode(TEXT) == PlainEncoder(one.learned).encode(TEXT)
     why = "its merges are not in the order in which they were made"
     assert capsys.readouterr().err == f"encoded in plain Python: {why}\n"
@@ -155,10 +140,10 @@ def test_merges_out_of_their_order_are_told_and_encoded_plainly(
 def test_huge_id_takes_no_more_memory_than_its_digits() -> None:
     far = 2**31 - 1
     vocab = {**dict(enumerate(BYTES)), far: b"<|far|>"}
-    one = Tokenizer(Learned(vocab, [], {"<|far|>": far}, PATTERNS["gpt2"]))
+    one = Tokenizer.from_vocab(vocab, [], ["<|far|>"])
     assert one.encode("a<|far|>") == one.encode_to_numpy("a<|far|>").tolist() == [97, far]
     with pytest.raises(Refusal, match="id 4294967296 takes more than four bytes"):
-        Tokenizer(Learned({**vocab, 2**32: b"<|x|>"}, [], {"<|x|>": 2**32}, PATTERNS["gpt2"]))
+        Tokenizer(one.learned._replace(vocab={**vocab, 2**32: b"far"}))
 
 
 def test_arrays_of_every_width_are_decoded() -> None:
@@ -181,10 +166,7 @@ def test_sanitizers_report_nothing(tmp_path: Path, sanitizers: str) -> None:
     for one, texts, ids in random_cases(99, 150):
         expected += ids
         lines.append(case_of(one, texts, dice))
-    tables, cases = tmp_path / "classes", tmp_path / "cases"
-    tables.write_bytes(b"".join(character_classes()))
-    cases.write_text("\n".join(lines))
-
     program = sanitized("encoder_driver.cpp", sanitizers, tmp_path)
-    encoded = [list(map(int, line.split())) for line in lines_of(program, tables, cases)]
-    assert encoded == expected
+    cases = written(tmp_path, "\n".join(lines))
+    printed = lines_of(program, classes_in(tmp_path), cases)
+    assert [list(map(int, line.split())) for line in printed] == expected

@@ -14,27 +14,23 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import trace
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import growth
 import pytest
-import regex
 from growing_words import MOST, SHAPES, Shape, expect_growth, one_word
 from random_tokenizers import case_of
-from sanitizers import compiled
-from tokenizers_made import PATTERNS
-from workbench import CHECKOUT, first_fast
+from sanitizers import classes_in, compiled
+from tokenizers_made import learned_in_stages
+from workbench import first_fast, written
 
 from harness.proof.checks import TrainerCall
-from harness.tokenizers.extension import ExtensionSettings, extension_of
-from harness.tokenizers.folder import save
-from harness.tokenizers.learned import Learned, trained
+from harness.tokenizer import train
 from variants import flat
-from variants.contract import Corpus, Meter, WordCounts
-from variants.counting.character_classes import character_classes
+from variants.contract import Meter, WordCounts
 
 pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
 
@@ -43,13 +39,9 @@ VISITED = ("positions_visited", "table_updates", "queue_pushes", "queue_moves", 
 KINDS = {"slots passed": ("probes",), "entries visited": VISITED, "bytes moved": ("token_bytes",)}
 
 
-SLOW = "superwords to the end"
-"""The shape that takes as long as all others."""
-FAST = [shape for shape in growth.SHAPES if shape != SLOW]
-
-
-@pytest.mark.parametrize("shape", first_fast([*FAST, SLOW], len(FAST)))
+@pytest.mark.parametrize("shape", first_fast(sorted(growth.SHAPES), len(growth.SHAPES) - 1))
 def test_twice_the_input_takes_at_most_2_6_times_the_work(shape: str) -> None:
+    """The last shape, superwords, takes as long as all others."""
     works = []
     for size in SIZES:
         _, tallies = growth.train(shape, size)
@@ -83,62 +75,36 @@ def made_words(number: int, length: int) -> list[bytes]:
     return [bytes(dice.choices(b"abcdefghij", k=length)) for _ in range(number)]
 
 
-def distinct_words(size: int) -> bytes:
-    return b" ".join(made_words(size // 9, 8))
-
-
-def long_words(size: int) -> bytes:
-    """Twenty words, again and again."""
-    return b" ".join(random.Random(size).choices(made_words(20, 1_500), k=size // 1_500))
-
-
-def special_tokens(size: int) -> bytes:
-    """As many special tokens as other words."""
-    return b"".join(b"abc<|%d|>" % number for number in range(size // 12))
-
-
-def end_tokens(size: int) -> bytes:
-    """A special token of the counter's driver behind each word."""
-    return b"abc<|e|>" * (size // 8)
-
-
-def giant_word(size: int) -> bytes:
-    return one_word(size).data.tobytes()
-
-
-def one_letter(size: int) -> bytes:
-    return b"a" * size
-
-
-COUNTED = (distinct_words, long_words, end_tokens, giant_word, one_letter)
+TEXTS: dict[str, Callable[[int], bytes]] = {
+    "distinct words": lambda size: b" ".join(made_words(size // 9, 8)),
+    "twenty long words": lambda size: b" ".join(
+        random.Random(size).choices(made_words(20, 1_500), k=size // 1_500)
+    ),
+    "as many special tokens as words": lambda size: b"".join(
+        b"abc<|%d|>" % number for number in range(size // 12)
+    ),
+    "an end token behind each word": lambda size: b"abc<|e|>" * (size // 8),
+    "a giant word": lambda size: one_word(size).data.tobytes(),
+    "one letter": lambda size: b"a" * size,
+}
+"""Texts of a size; the end token is one of the counter's driver."""
 ENCODED = [
-    (distinct_words, "gpt2"),
-    (long_words, "gpt2"),
-    (special_tokens, "gpt2"),
-    (giant_word, "document"),
-    (one_letter, "document"),
-    (distinct_words, "superbpe"),
+    ("distinct words", ["gpt2"]),
+    ("twenty long words", ["gpt2"]),
+    ("as many special tokens as words", ["gpt2"]),
+    ("a giant word", ["document"]),
+    ("one letter", ["document"]),
+    ("distinct words", ["gpt2", "superbpe"]),
 ]
+"""Texts, and the patterns of the stages of the tokenizer that encodes them."""
 
 
-def tokenizer_for(text: bytes, pattern: str) -> Learned:
-    """A tokenizer of the words in a text, and then of pieces if its pattern has pieces of words."""
-    specials = list(dict.fromkeys(re.findall(r"<\|\d+\|>", text.decode())))
-    learned: Sequence[Any] = ()
-    for name in ["gpt2", pattern] if pattern == "superbpe" else [pattern]:
-        words = regex.findall(PATTERNS[name], text.decode())
-        counts = WordCounts.from_items((word.encode(), 1) for word in dict.fromkeys(words))
-        learned = flat.train(counts, len(learned) + 250, inherited=learned)
-    return trained(list(learned), specials, PATTERNS[pattern])
-
-
-def instructions(of: str, program: Path, *arguments: Path) -> int:
-    """What a program executes within the functions of this name, or in all if it is empty."""
+def instructions(*command: str | Path) -> int:
+    """What a program executes; options of valgrind before it say in which functions."""
     if shutil.which("valgrind") is None:
         pytest.skip("counting instructions needs valgrind: apt-get install valgrind")
-    within = [f"--toggle-collect={of}"] if of else []
-    tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *within]
-    ended = subprocess.run([*tool, program, *arguments], capture_output=True, text=True, check=True)
+    tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    ended = subprocess.run([*tool, *command], capture_output=True, text=True, check=True)
 
     collected = re.search(r"Collected : (\d+)", ended.stderr)
     assert collected, ended.stderr
@@ -152,56 +118,34 @@ def expect_growth_of(work: Callable[[int], int], smallest: int) -> None:
     assert four_times - twice <= MOST * (twice - once), (once, twice, four_times)
 
 
-@pytest.fixture(scope="module")
-def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("classes") / "classes"
-    path.write_bytes(b"".join(character_classes()))
-    return path
-
-
-@pytest.fixture(scope="module")
-def encoding(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled("encoder_driver.cpp", tmp_path_factory.mktemp("driver"), "-fno-inline")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("of", ["encoder::EncoderOf*::encode_part*", "encoder::Decoder::write*"])
-@pytest.mark.parametrize(("make", "pattern"), ENCODED)
+@pytest.mark.parametrize(("text", "patterns"), ENCODED)
 def test_encoding_and_decoding_twice_the_text(
-    tmp_path: Path,
-    classes: Path,
-    encoding: Path,
-    make: Callable[[int], bytes],
-    pattern: str,
-    of: str,
+    tmp_path: Path, text: str, patterns: list[str], of: str
 ) -> None:
-    cases = tmp_path / "cases"
+    driver = compiled("encoder_driver.cpp", tmp_path.parent, "-fno-inline")  # once for all cases
     sizes = [[1 << 17], [1 << 18], [600 << 10], [96 << 20]]
 
     def work(size: int) -> int:
-        text = make(size)
-        cases.write_text(case_of(tokenizer_for(text, pattern), [text], random.Random(1), sizes))
-        return instructions(of, encoding, classes, cases)
+        content = TEXTS[text](size)
+        specials = dict.fromkeys(re.findall(r"<\|\d+\|>", content.decode()))
+        one = learned_in_stages(content.decode(), patterns, 250, specials)
+        cases = written(tmp_path, case_of(one, [content], random.Random(1), sizes))
+        return instructions(f"--toggle-collect={of}", driver, classes_in(tmp_path), cases)
 
     expect_growth_of(work, 8_000)
 
 
-@pytest.fixture(scope="module")
-def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled("scanner_driver.cpp", tmp_path_factory.mktemp("driver"))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("make", COUNTED)
-def test_counting_twice_the_text(
-    tmp_path: Path, classes: Path, counting: Path, make: Callable[[int], bytes]
-) -> None:
-    contents = tmp_path / "contents"
+@pytest.mark.parametrize("text", TEXTS)
+def test_counting_twice_the_text(tmp_path: Path, text: str) -> None:
+    driver = compiled("scanner_driver.cpp", tmp_path.parent)  # once for all cases
 
     def work(size: int) -> int:
-        text = make(size)
-        contents.write_bytes(struct.pack("<Q", len(text)) + text)
-        return instructions("", counting, classes, contents, Path("0"))  # the path of any machine
+        content = TEXTS[text](size)
+        contents = written(tmp_path, struct.pack("<Q", len(content)) + content)
+        return instructions(driver, classes_in(tmp_path), contents, "0")  # the path of any machine
 
     expect_growth_of(work, 64_000)  # threads share out the parts by chance
 
@@ -210,36 +154,23 @@ def test_counting_twice_the_text(
 
 
 def lines_run(call: Callable[[], object]) -> int:
-    """How many lines of the variants and of the harness a call runs, each time they are run."""
-    lines = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal lines
-        lines += event == "line"
-        is_ours = frame.f_code.co_filename.startswith(str(CHECKOUT))
-        return trace if is_ours else None
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return lines
+    """How many lines of Python a call runs, each time they are run."""
+    before, tracer = sys.gettrace(), trace.Trace(trace=False)
+    tracer.runfunc(call)
+    sys.settrace(before)
+    return sum(tracer.results().counts.values())
 
 
 @pytest.mark.parametrize("setting", ["extend", "seeds", "protected"])
 def test_going_on_from_twice_the_tokens(tmp_path: Path, setting: str) -> None:
     def work(number: int) -> int:
-        words = [*dict.fromkeys(made_words(number, 8))]
-        counts = WordCounts.from_items((word, 1) for word in words)
+        words = dict.fromkeys(made_words(number, 8), 1)
         value: Any = [word.decode() for word in words]
         if setting == "extend":
-            value = str(tmp_path / str(number))
-            save(Path(value), trained(list(flat.train(counts, number)), [], PATTERNS["gpt2"]), {})
-        settings = ExtensionSettings(**{setting: value})
-        corpus = Corpus("none", (), PATTERNS["gpt2"])
-        return lines_run(lambda: extension_of(settings, corpus, 10**6, "greatest_bytes"))
+            value = tmp_path / str(number)
+            train(words, 256 + number, special_tokens=[]).save(value)
+        extended = {"vocab_size": 10**6, "special_tokens": [], setting: value}
+        return lines_run(lambda: train({"a": 1}, **extended))
 
     work(10)  # imports what is needed
     expect_growth_of(work, 200)
