@@ -21,6 +21,7 @@ from rows import merges_of, rows_beside
 from sabotaged import right_to_left
 from workbench import Call, ran
 
+from harness import conformance
 from harness.common.errors import MISMATCH
 from harness.conformance import (
     check_conformance,

@@ -5,8 +5,7 @@ them.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from harness.proof.trainer_checks import random_words
 from variants import naive_extending
@@ -22,16 +21,6 @@ VETOES = (
 def swapped_words(left: bytes, right: bytes) -> bool:
     """A veto of one's own: no token of which the left half is the longer."""
     return len(left) > len(right)
-
-
-def learned_or_refused(
-    train: Callable[..., Sequence[Merge]], *arguments: Any, **keywords: Any
-) -> Any:
-    """The merges, or the sentence of a refusal."""
-    try:
-        return train(*arguments, **keywords)
-    except ValueError as error:
-        return str(error)
 
 
 def random_pieces(dice: random.Random) -> dict[bytes, int]:

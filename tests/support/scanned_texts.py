@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import tomllib
+from workbench import corpus_of
 
 from harness.common import registry
 from variants.contract import Corpus, InvalidText, Meter
 from variants.counting import native
 from variants.counting.patterns import EXACT_SPELLINGS
 from variants.counting.pretokenize import serial
-from variants.native import built
 
-PATHS: list[str] = built("_scanner").supported_paths()
+PATHS: list[str] = pytest.importorskip("variants.native._scanner").supported_paths()
 WIDTHS = (1, 2, 3, 7, 16)
 CARDS = registry.cards("pattern").values()
 COMPILED = list(dict.fromkeys([*(card["regex"] for card in CARDS), *EXACT_SPELLINGS]))
@@ -28,10 +29,11 @@ SPECIAL_TOKENS = [tuple(tokens) for tokens in PARTS["special_tokens"]]
 BAD = [bytes.fromhex(bad) for bad in PARTS["bad"]]
 
 
-def counted(
-    count: Any, corpus: Corpus, **how: Any
-) -> tuple[list[tuple[bytes, int]], dict[str, int]] | int:
-    """The words in order with the tallies, or the offset of the first bad byte."""
+Counted = tuple[list[tuple[bytes, int]], dict[str, int]] | int
+"""The words in order with the tallies, or the offset of the first bad byte."""
+
+
+def counted(count: Any, corpus: Corpus, **how: Any) -> Counted:
     meter = Meter()
     try:
         words = list(count(corpus, meter, **how).items())
@@ -41,10 +43,12 @@ def counted(
 
 
 def expect_definition(
-    file: Path, content: bytes, special_tokens: tuple[str, ...], pattern: str | None, **how: Any
+    folder: Path, content: bytes, special_tokens: tuple[str, ...], pattern: str | None, **how: Any
 ) -> None:
-    file.write_bytes(content)
-    corpus = Corpus(str(file), special_tokens, pattern, how.pop("errors", "strict"))
+    """Fail unless the compiled counter counts a text, which it reads from this folder, like the
+    definition.
+    """
+    corpus = corpus_of(folder, content, special_tokens, pattern, how.pop("errors", "strict"))
     paths = [how.pop("instructions")] if "instructions" in how else PATHS
 
     want = counted(serial, corpus)

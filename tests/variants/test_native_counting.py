@@ -15,24 +15,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from exploring import seeds
 from pattern_family import all_slots, spelling
-from rows import rows_beside
-from sanitizers import compiled
-from workbench import corpus_of, ran
-
-from variants.contract import GPT2_PATTERN, Corpus, InvalidText, Meter
-from variants.counting import character_classes, native
-from variants.counting.patterns import FAMILY, SUPERBPE, slots_of
-from variants.counting.pretokenize import serial
-
-_scanner = pytest.importorskip("variants.native._scanner")
-
-from scanned_texts import (  # noqa: E402 - it needs the compiled scanner
+from rows import Row, each_row, write_files
+from sanitizers import classes_in, compiled, output_of
+from scanned_texts import (
     BAD,
     COMPILED,
     PATHS,
@@ -41,25 +31,23 @@ from scanned_texts import (  # noqa: E402 - it needs the compiled scanner
     expect_definition,
     random_content,
 )
+from workbench import corpus_of, ran, written
+
+from variants.contract import Corpus, Meter
+from variants.counting import character_classes, native
+from variants.counting.pretokenize import serial
 
 END = ("<|e|>",)
 MEMBERS = all_slots()
-BYTES_OF_A_BLOCK = 120_000
-"""That are counted of random texts with one seed."""
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("native") / "corpus.txt"
 
 
 @pytest.mark.parametrize("block", seeds(50))
-def test_random_texts_are_counted_as_the_definition_counts_them(file: Path, block: int) -> None:
+def test_random_texts_are_counted_as_the_definition_counts_them(tmp_path: Path, block: int) -> None:
     """Every compiled pattern, and some of the family, whole, in small buffers and in several
     ranges.
     """
-    chance, left = random.Random(block), BYTES_OF_A_BLOCK
-    while left > 0:
+    chance = random.Random(block)
+    for _ in range(8):
         content, special_tokens = random_content(chance)
         errors = chance.choice(("strict", "strict", "strict", "replace"))
         small = {"buffer": chance.choice((8, 16, 64, 65, 100, 300))}
@@ -68,46 +56,38 @@ def test_random_texts_are_counted_as_the_definition_counts_them(file: Path, bloc
         for pattern in [*COMPILED, *members]:
             how = {"errors": errors, "instructions": chance.choice(PATHS)}
             for way in ({}, small, ranges):
-                expect_definition(file, content, special_tokens, pattern, **how, **way)
-        left -= len(content) * len(COMPILED) * 3
+                expect_definition(tmp_path, content, special_tokens, pattern, **how, **way)
 
 
 ACROSS = ["'ll", "'s", "'re'", " '", "  x", "\u3000\u3000x", "\u00a0x", " \u2028"]
 ACROSS += ["é", "中", "😀", "<|e|>", "1a", "!\n\n", "!/\r\n", "?\n/a"]
 
 
-def test_piece_may_lie_anywhere_across_a_block(file: Path) -> None:
+def test_piece_may_lie_anywhere_across_a_block(tmp_path: Path) -> None:
     for offset in (62, 63, 64):
         content = b""
         for piece, filler in itertools.product(ACROSS, "a 1!'"):
             content += (filler * offset + piece + filler * 3).encode()
             content += filler.encode() * (-len(content) % 64)
         for pattern in COMPILED:
-            expect_definition(file, content, END, pattern)
+            expect_definition(tmp_path, content, END, pattern)
 
 
-def test_first_bad_byte_is_found_across_blocks(file: Path) -> None:
+def test_first_bad_byte_is_found_across_blocks(tmp_path: Path) -> None:
     for sequence, before, behind in itertools.product(BAD, (61, 63, 127), ("x", "é", "中", "😀")):
         start = "é".encode() * (before // 2) + b"x" * (before % 2)
-        file.write_bytes(start + sequence + behind.encode() * 200 + b"\xff")
+        corpus = corpus_of(tmp_path, start + sequence + behind.encode() * 200 + b"\xff")
         for path in PATHS:
-            with pytest.raises(InvalidText) as raised:
-                native.native(Corpus(str(file)), instructions=path)
-            assert raised.value.offset == before, (sequence, behind)
+            assert counted(native.native, corpus, instructions=path) == before, (sequence, behind)
 
 
 NEIGHBOURS = (("a", "B"), ("1", " "), (" ", "'s"), ("'", "!"))
-EXPRESSIONS = [
-    pattern
-    for pattern in COMPILED
-    if (slots := slots_of(pattern)) is not None and slots.split in (FAMILY, SUPERBPE)
-]
 
 
 @pytest.mark.parametrize("block", seeds(16))
-@pytest.mark.parametrize("pattern", EXPRESSIONS)
+@pytest.mark.parametrize("pattern", COMPILED)
 def test_characters_are_split_from_their_neighbours_as_regex_does(
-    file: Path, pattern: str, block: int
+    tmp_path: Path, pattern: str, block: int
 ) -> None:
     """The first thousand between all neighbours, and every 64th of the others between some."""
     chance = random.Random(block)
@@ -117,7 +97,7 @@ def test_characters_are_split_from_their_neighbours_as_regex_does(
             pieces.append((chance.choice(NEIGHBOURS), code))
     text = "\n".join(f"{before}{chr(code)}{after}" for (before, after), code in pieces)
     path = chance.choice(PATHS)
-    expect_definition(file, text.encode(), (), pattern, instructions=path, buffer=1 << 16)
+    expect_definition(tmp_path, text.encode(), (), pattern, instructions=path, buffer=1 << 16)
 
 
 def test_damaged_or_missing_class_cache_is_rebuilt(
@@ -135,16 +115,6 @@ def test_damaged_or_missing_class_cache_is_rebuilt(
     (tmp_path / "file").touch()
     monkeypatch.setenv(character_classes.CACHE_VARIABLE, str(tmp_path / "file"))
     assert fresh() == tables
-
-
-@pytest.mark.slow
-def test_many_words_keep_the_order_of_the_definition_at_every_width(file: Path) -> None:
-    chance = random.Random(0)
-    words = [f"{chance.getrandbits(chance.choice((24, 24, 24, 90))):x}" for _ in range(50_000)]
-    content = "  ".join(chance.choices([*words, "<|e|>"], k=60_000)).encode()
-    for threads, pattern in itertools.product(WIDTHS, (r"[^\n]*\n|[^\n]+", GPT2_PATTERN)):
-        how = {"threads": threads, "smallest_range": 1 << 10}
-        expect_definition(file, content, END, pattern, **how)
 
 
 # Streams, meters, receivers
@@ -223,12 +193,11 @@ except OSError as error:
 
 @pytest.mark.slow
 def test_thread_that_cannot_be_started_is_done_without_or_named(tmp_path: Path) -> None:
+    files = {"text": "low lower lowest " * 100, "bad": r"low \xff", "no_threads.c": NO_THREADS}
+    write_files(tmp_path, files)
     source, library = tmp_path / "no_threads.c", tmp_path / "no_threads.so"
-    source.write_text(NO_THREADS)
     compiler = shutil.which("cc") or pytest.skip("needs a compiler")
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
-    (tmp_path / "text").write_bytes(b"low lower lowest " * 100)
-    (tmp_path / "bad").write_bytes(b"low \xff")
 
     ended = ran(tmp_path, "-c", COUNT_WITHOUT_THREADS, variables={"LD_PRELOAD": str(library)})
     assert (ended.stderr, ended.returncode) == ("", 0)
@@ -243,31 +212,27 @@ def test_thread_that_cannot_be_started_is_done_without_or_named(tmp_path: Path) 
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The tables of classes, and what is scanned on every path with every pattern and buffer."""
+def scanned(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], str]:
+    """The tables of classes and what is scanned on every path with every pattern and buffer, and what
+    a plain build prints.
+    """
     contents = [random_content(random.Random(seed))[0] for seed in range(60)]
     # words enough that an index grows
     growing = b" ".join(b"%x" % number for number in range(15_000))
     contents += [b"", b"x" * 100_000, b"a b" * 1000, growing]
 
     folder = tmp_path_factory.mktemp("scanned")
-    tables, listed = folder / "classes", folder / "contents"
-    tables.write_bytes(b"".join(character_classes.character_classes()))
-    listed.write_bytes(b"".join(struct.pack("<Q", len(text)) + text for text in contents))
-    return [tables, listed]
-
-
-@pytest.fixture(scope="module")
-def digests(files: list[Path]) -> str:
-    plain = compiled("scanner_driver.cpp", files[0].parent, "-O2")
-    return subprocess.run([plain, *files], check=True, capture_output=True, text=True).stdout
+    listed = (struct.pack("<Q", len(text)) + text for text in contents)
+    files = [classes_in(folder), written(folder, b"".join(listed))]
+    return files, output_of(compiled("scanner_driver.cpp", folder, "-O2"), *files)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", rows_beside(__file__, "scanner_builds.toml"))
+@each_row(__file__, "scanner_builds.toml")
 def test_every_build_counts_the_same(
-    row: dict[str, Any], tmp_path: Path, files: list[Path], digests: str
+    row: Row, tmp_path: Path, scanned: tuple[list[Path], str]
 ) -> None:
+    files, digests = scanned
     compiler, emulator = row.get("compiler", "g++"), row.get("emulator", [])
     program = compiled("scanner_driver.cpp", tmp_path, *row["flags"], compiler=compiler)
     if emulator and shutil.which(emulator[0]) is None:

@@ -7,34 +7,25 @@ from __future__ import annotations
 import random
 import tracemalloc
 from pathlib import Path
-from typing import Any
 
-import pytest
 import regex
 from exploring import examples
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from pattern_family import all_slots, spelling
-from rows import rows_beside
+from rows import Row, each_row
+from scanned_texts import PIECES, expect_definition
 from tokenizers_made import PATTERNS, isolated
 
 from variants.counting import patterns
 from variants.counting.patterns import Slots, compiled, slots_of
 
-pytest.importorskip("variants.native._scanner")
 
-from scanned_texts import PIECES, expect_definition
-
-
-@pytest.mark.parametrize("row", rows_beside(__file__, "patterns.toml"))
-def test_pattern_has_its_slots_or_is_left_to_regex(row: dict[str, Any]) -> None:
+@each_row(__file__, "patterns.toml")
+def test_pattern_has_its_slots_or_is_left_to_regex(row: Row) -> None:
     slots = Slots(**row["slots"]) if "slots" in row else None
     assert slots_of(row["regex"]) == slots
     assert (compiled(row["regex"]) is None) == (slots is None)
-
-
-def test_every_card_has_a_compiled_form() -> None:
-    assert [name for name, pattern in PATTERNS.items() if compiled(pattern) is None] == []
 
 
 def test_random_spellings_of_a_member_are_read() -> None:
@@ -53,7 +44,7 @@ def test_a_character_more_or_less_is_unknown_or_splits_as_regex(
     at = int(share * len(expression))
     changed = expression[:at] + inserted + expression[at + 1 :]
     if compiled(changed) is not None:
-        expect_definition(tmp_path / "text", "".join(PIECES).encode(), (), changed)
+        expect_definition(tmp_path, "".join(PIECES).encode(), (), changed)
 
 
 # The patterns of SuperBPE are one expression each and cut as the original does in several steps,
