@@ -75,7 +75,7 @@ def test_every_width_and_schedule_learns_the_same_and_counts_the_same_work(point
         how: dict[str, Any] = {"threads": threads, "schedule": schedule, "chunk": threads * 7}
         assert trainer(point)(many_words(), 30, meter, **how) == expected
         tallies.append(meter.tallies)
-    assert all(each == tallies[0] for each in tallies)
+    assert tallies == tallies[:1] * len(tallies)
 
 
 @functools.cache

@@ -4,23 +4,20 @@ these lists.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rows import rows_beside
-from workbench import corpus_of
+from rows import Row, each_row
+from workbench import CHECKOUT, corpus_of
 
 from harness.common import registry
-from harness.tokenizers.learned import read_spelling
+from harness.tokenizers.forms import read_merges
 from variants import vetoes
-from variants.contract import Merge, TieBreak, WordCounts
+from variants.contract import Merge, TieBreak
 from variants.counting import native
 
-SHARED = next(
-    (each / "shared" for each in Path(__file__).resolve().parents if (each / "shared").is_dir()),
-    Path("shared"),
-)
+SHARED = CHECKOUT.parent / "shared"
 """A folder beside the checkout that holds texts, and lists of their merges."""
 pytestmark = pytest.mark.slow
 
@@ -30,28 +27,17 @@ def merges_in(name: str) -> list[Merge]:
     file = SHARED / name
     if not file.is_file():
         pytest.skip(f"needs {file}")
-    merges = []
-    for line in file.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            left, right = map(read_spelling, line.split(" "))
-            merges.append((left, right))
-    return merges
+    return read_merges(re.sub(rb"(?m)^#.*\n", b"", file.read_bytes()))
 
 
-def words_of(folder: Path, pattern: str, text: dict[str, Any]) -> WordCounts:
-    content = (SHARED / "corpora" / text["file"]).read_bytes()
-    part = content[text.get("offset", 0) :][: text["bytes"]]
-    return native.native(corpus_of(folder, part, (), registry.patterns()[pattern]))
-
-
-@pytest.mark.parametrize("row", rows_beside(__file__, "original_lists.toml"))
-def test_list_of_an_original_program_is_reached(row: dict[str, Any], tmp_path: Path) -> None:
+@each_row(__file__, "original_lists.toml")
+def test_list_of_an_original_program_is_reached(row: Row, tmp_path: Path) -> None:
     merges = merges_in(row["list"])
-    rules: dict[str, Any] = {}
+    rules: Row = {"tie_break": TieBreak(row["tie_break"]), "veto": vetoes.named(row["veto"])}
     if "extends" in row:
-        rules = {"inherited": merges_in(row["extends"]), "inheriting": "met"}
-    rules["tie_break"] = TieBreak(row["tie_break"])
-    rules["veto"] = vetoes.named(row["veto"])
-    counted = words_of(tmp_path, row["pattern"], row["text"])
+        rules |= {"inherited": merges_in(row["extends"]), "inheriting": "met"}
+
+    text = (SHARED / "corpora" / row["text"]["file"]).read_bytes()[: row["text"]["bytes"]]
+    words = native.native(corpus_of(tmp_path, text, (), registry.patterns()[row["pattern"]]))
     for trainer in row["trainers"]:
-        assert registry.resolve(trainer)(counted, len(merges), **rules) == merges
+        assert registry.resolve(trainer)(words, len(merges), **rules) == merges

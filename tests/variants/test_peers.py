@@ -15,14 +15,13 @@ import threading
 from collections.abc import Iterable
 from itertools import repeat
 from pathlib import Path
-from typing import Any
 
 import pytest
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from present import present
-from rows import rows_beside
+from rows import Row, each_row, rows_beside
 from workbench import corpus_of, first_fast, wait_until
 
 from harness.common import registry
@@ -44,7 +43,6 @@ from variants.contract import (
 from variants.counting.pretokenize import serial
 from variants.peers import flashbpe, rustbpe
 
-Row = dict[str, Any]
 PATTERNS = registry.patterns()
 CARDS = registry.variants()
 PEERS = [card.name for card in registry.select(["peer"])]
@@ -107,7 +105,7 @@ def test_text_is_split_by_the_pattern_and_replaced_where_it_cannot_be_decoded(
     agree(row, corpus_of(tmp_path, b"bad \xff bad \xe4\xb8 bad", (), errors="replace"))
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "peer_cases.toml"))
+@each_row(__file__, "peer_cases.toml")
 def test_case_shows_what_a_trainer_does(row: Row, tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, row["text"])
     train = present(row["name"])
@@ -136,9 +134,9 @@ def merges_otherwise(way: str, given: Iterable[str], num_merges: int, *special: 
     tokenizer = implementations.ByteLevelBPETokenizer()
     tokenizer.add_special_tokens([*special])
     size = 256 + len(special) + num_merges
-    how = {"vocab_size": size, "min_frequency": 0, "special_tokens": [*special]}
+    how = {"vocab_size": size, "min_frequency": 0, "show_progress": False}
 
-    getattr(tokenizer, way)(given, **how, show_progress=False)
+    getattr(tokenizer, way)(given, special_tokens=[*special], **how)
     merges = json.loads(tokenizer.to_str())["model"]["merges"]
     return [(read_spelling(left), read_spelling(right)) for left, right in merges]
 
@@ -189,12 +187,12 @@ def test_no_merge_is_made_of_a_pair_that_occurs_two_thousand_million_times() -> 
 def test_peer_says_how_it_is_fed_or_how_it_is_installed(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    card, adapter = CARDS[name], importlib.import_module(name.replace("peer_", "variants.peers."))
-    assert all(adapter.feeding(Corpus(__file__), **card.params))
+    adapter = importlib.import_module(name.replace("peer_", "variants.peers."))
+    assert all(adapter.feeding(Corpus(__file__), **CARDS[name].params))
     monkeypatch.setattr(adapter.PEER, "package", None)
     installs = "is not installed; python -m pip install -e '.[peers]' installs it"
     with pytest.raises(Unavailable, match=re.escape(installs)):
-        registry.resolve(card.target)(Corpus(__file__), 5)
+        adapter.train(Corpus(__file__), 5)
 
 
 def test_each_adapter_has_a_card() -> None:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import heapq
-import importlib
 import re
 import sys
 from typing import Any
 
 import pytest
-from rows import rows_beside
+from rows import Row, each_row
 
 from harness.common import registry
 from variants.contract import Corpus, TieBreak, Unavailable, WordCounts
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "refusals.toml"))
-def test_variant_says_what_it_cannot_do(
-    row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@each_row(__file__, "refusals.toml")
+def test_variant_says_what_it_cannot_do(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(heapq, "heappush_max", raising=False)  # as before Python 3.14
     if "interpreter" in row:
         monkeypatch.setattr(sys.implementation, "cache_tag", row["interpreter"])
@@ -26,13 +23,12 @@ def test_variant_says_what_it_cannot_do(
         monkeypatch.setitem(sys.modules, module, None)
 
     words = row.get("words", {"abc": 2})
-    given: Any = WordCounts.from_columns(list(map(str.encode, words)), list(words.values()))
+    given: Any = WordCounts.from_columns(map(str.encode, words), words.values())
     if "text" in row:
         pattern = registry.patterns()[row["text"].get("pattern", "gpt2")]
         given = Corpus(__file__, **{**row["text"], "pattern": pattern})
     if "peers" in row["train"]:
-        adapter = importlib.import_module(row["train"].partition(":")[0])
-        monkeypatch.setattr(adapter.PEER, "package", object())
+        monkeypatch.setattr(row["train"].replace(":train", ".PEER.package"), object())
 
     params = dict(row.get("params", {}))
     if "tie_break" in params:
