@@ -125,8 +125,8 @@ def test_next_gate_removes_the_worktree_of_a_killed_one(repository: Path, tmp_pa
 def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_path: Path) -> None:
     """A file that the build reads through another one counts too."""
     plain = ("mine.py", "pack/inner.py", "pack/fast.py", "tests/test_it.py")
-    read = ("fast.pyx", "pyproject.toml", "setup.py", "flags.json", "helper.py", "hook.py")
-    read += ("pack/__init__.py", "pack/flags.py", "pack/made.py")
+    files = ("fast.pyx", "pyproject.toml", "setup.py", "flags.json", "helper.py", "hook.py")
+    read = (*files, "pack/__init__.py", "pack/flags.py", "pack/made.py")
     texts = {
         "pyproject.toml": '[tool.hatch]\npath = "hook.py"\n[tool.ruff]\nx = "pack/inner.py"\n',
         "setup.py": "import helper\nfrom setuptools.command import build_ext\nx = 'fast'\n",

@@ -21,7 +21,7 @@ def test_an_installed_wheel_finds_its_configuration_from_anywhere(tmp_path: Path
     elsewhere = tmp_path / "else where"
     elsewhere.mkdir()
     (elsewhere / "text.txt").write_text("low lower lowest " * 50)
-    copy = ["git", "-C", CHECKOUT, "checkout-index", "--all", f"--prefix={source}/"]
+    copy = ["git", "-C", str(CHECKOUT), "checkout-index", "--all", f"--prefix={source}/"]
     subprocess.run(copy, check=True)
     setup = source / "setup.py"
     modules = r"(?s)    ext_modules=\[.*?\n    \],\n"

@@ -79,7 +79,11 @@ def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
 
 
 def lines_of(program: Path, *files: Path) -> list[str]:
-    """Run a driver, see that no sanitizer says anything, and return what it prints."""
-    ended = subprocess.run([program, *files], capture_output=True, text=True)
-    assert (ended.stderr, ended.returncode) == ("", 0)
-    return ended.stdout.splitlines()
+    return output_of(program, *files).splitlines()
+
+
+def output_of(*command: str | Path) -> str:
+    """What a driver prints; fails if it does not end well, or a sanitizer says anything."""
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert (ended.stderr, ended.returncode) == ("", 0), ended.stdout
+    return ended.stdout

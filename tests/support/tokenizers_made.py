@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import regex
-from harness.tokenizers.dialects import compiled_pattern
-from harness.tokenizers.plain import pre_tokens_of
+from harness.tokenizers.encoding import pre_tokens_of
+from harness.tokenizers.pre_tokenizer import compiled_pattern
 
 from harness.common import registry
 from harness.tokenizers.folder import save
