@@ -12,6 +12,7 @@ import pytest
 import regex
 from rows import json_beside
 from tokenizers_made import isolated
+from workbench import first_fast
 
 from harness.tokenizers.pre_tokenizer import from_ruby, to_ruby
 
@@ -49,7 +50,7 @@ def theirs(expression: str, text: str) -> list[str]:
     return [piece for piece, _ in step.pre_tokenize_str(text)]
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 9])
+@pytest.mark.parametrize("step", first_fast([9, 1]))
 @pytest.mark.parametrize(
     ("original", "ours", "oniguruma"),
     [

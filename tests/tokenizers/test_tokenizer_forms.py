@@ -20,7 +20,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rows import json_beside
 from tokenizers_made import PATTERNS, TEXT, learned
-from workbench import contents
+from workbench import contents, first_fast
 
 from harness.common.errors import Refusal
 from harness.common.files import exchange
@@ -127,7 +127,7 @@ def save_in_turns(folder: Path, saved: Any) -> None:
         saved.set()
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", first_fast([4, 40]))
 def test_a_killed_save_leaves_one_tokenizer_whole(tmp_path: Path, kills: int) -> None:
     chance = random.Random(kills)
     folder = tmp_path / "tokenizer"

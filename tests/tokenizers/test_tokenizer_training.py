@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rows import json_beside
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned, of_merges
-from workbench import ran
+from workbench import contents, first_fast, ran
 
 from harness.__main__ import main as harness
 from harness.common.errors import Refusal
@@ -239,9 +239,9 @@ def test_transformers_trains_the_same_files(tmp_path: Path, seed: int) -> None:
         return
     assert type(ours) is type(theirs)
     ours.save_pretrained(tmp_path / "saved")
-    saved = {path.name: path.read_text() for path in (tmp_path / "saved").iterdir()}
+    saved = contents(tmp_path / "saved")
     theirs.save_pretrained(tmp_path / "saved")
-    assert saved == {path.name: path.read_text() for path in (tmp_path / "saved").iterdir()}
+    assert saved == contents(tmp_path / "saved")
 
 
 def unread() -> Any:
@@ -278,7 +278,7 @@ print([name for name in sys.modules if name.startswith("harness.tokenizers")])
 """
 
 
-@pytest.mark.parametrize("plan", ["true", pytest.param("false", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("plan", first_fast(["true", "false"]))
 def test_a_plain_run_needs_nothing_of_tokenizers(tmp_path: Path, plan: str) -> None:
     (tmp_path / "text.txt").write_text("low lower lowest " * 20)
     done = ran(tmp_path, "-c", PLAIN_RUN, f"plan={plan}", check=True)
