@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from shown import blocks_after
 from tokenizers_made import PATTERNS, TEXT, learned
-from workbench import ran
+from workbench import CHECKOUT, ran
 
 from harness.tokenizer import Tokenizer
 from harness.tokenizers.learned import BYTES, Learned
 
-PAGE = Path(__file__).parents[2] / "docs/how-to/encode.md"
+PAGE = CHECKOUT / "docs/how-to/encode.md"
 DOCUMENTS = [TEXT, "the", "", *(f"the cat {number}" for number in range(200)), TEXT * 3]
 END = "<|endoftext|>"
 OURS = learned("gpt2", (END,))
