@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import regex
-from harness.tokenizers.encoding import pre_tokens_of
-from harness.tokenizers.pre_tokenizer import compiled_pattern
 
 from harness.common import registry
+from harness.tokenizers.encoding import pre_tokens_of
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import Learned, trained
 from harness.tokenizers.model import Tokenizer
+from harness.tokenizers.pre_tokenizer import compiled_pattern
 from variants import flat
 from variants.contract import Merge, WordCounts, vocab_of
 
