@@ -19,6 +19,7 @@ import sabotaged_counters
 from checked import error_of
 from rows import merges_of, rows_beside
 from sabotaged import right_to_left
+from unruly import takes_two
 from workbench import Call, ran
 
 from harness import conformance
@@ -42,11 +43,6 @@ from variants.contract import Merge, Meter, TieBreak, WordCounts
 
 pytestmark = pytest.mark.usefixtures("unruly_trainers")
 CHECKS = {check.name: check for check in [*trainer_checks(), *counter_checks()]}
-
-
-def plain(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """A trainer that knows no meter, no tie-break and no min_count."""
-    return sabotaged.honest(word_counts, num_merges)
 
 
 def raising(word_counts: WordCounts, num_merges: int, *_: Meter, **options: Any) -> list[Merge]:
@@ -76,7 +72,7 @@ def test_first_failure_is_raised(subject: Callable[..., Any], message: str) -> N
 
 @pytest.mark.slow
 def test_keywords_that_a_trainer_does_not_take_are_skipped(tmp_path: Path) -> None:
-    outcomes = check_conformance(plain)
+    outcomes = check_conformance(takes_two)
     skipped = {outcome.message for outcome in outcomes if outcome.status == "skipped"}
     assert {"the trainer takes no tie_break", "the trainer takes no min_count"} <= skipped
     assert CheckResult("check_worked_example[C02]", "worked examples", "passed") in outcomes
@@ -109,7 +105,7 @@ def test_ids_name_trainers_with_their_parameters_and_checks() -> None:
     assert parameters == ("counter", "check")
     assert cases[0].id == "serial-check_worked_file[F01]"
     with pytest.raises(ValueError, match="a test function each"):
-        parametrize_with_checks([plain, sabotaged_counters.honest])
+        parametrize_with_checks([takes_two, sabotaged_counters.honest])
 
 
 # A test to paste
