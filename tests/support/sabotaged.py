@@ -104,10 +104,6 @@ huggingface_with_raw_byte_ids = taking({TieBreak.HUGGINGFACE: TieBreak.RAW_BYTES
 raw_ids_compared_as_bytes = taking({TieBreak.RAW_BYTES: TieBreak.SMALLEST_BYTES})
 
 
-def count_repeated_pairs(*words: Any) -> PairCounts:
-    return {pair: count for pair, count in count_pairs(*words).items() if count > 1}
-
-
 def count_without_overlap(
     words: Sequence[Sequence[int]], weights: Sequence[int], meter: Meter
 ) -> PairCounts:
@@ -121,14 +117,18 @@ def count_without_overlap(
     return counts
 
 
-def merge_backwards(word: Sequence[int], pair: Pair, token: int) -> list[int]:
-    return merge_pair(word[::-1], pair[::-1], token)[::-1]
-
-
-leaves_out_pairs_that_occur_once = replacing(naive.train, count_pairs=count_repeated_pairs)
+leaves_out_pairs_that_occur_once = replacing(
+    naive.train,
+    count_pairs=lambda *words: {
+        pair: count for pair, count in count_pairs(*words).items() if count > 1
+    },
+)
 non_overlapping_count = replacing(naive.train, count_pairs=count_without_overlap)
 runs_counted_without_overlap = replacing(naive_extending.train, count_pairs=count_without_overlap)
-right_to_left = replacing(naive.train, merge_pair=merge_backwards)
+right_to_left = replacing(
+    naive.train,
+    merge_pair=lambda word, pair, token: merge_pair(word[::-1], pair[::-1], token)[::-1],
+)
 
 
 def choose_in_even_slices(counts: PairCounts, keys: Sequence[Any], meter: Meter) -> Pair:

@@ -66,10 +66,10 @@ def learned_in_stages(
     return trained(list(learned), list(specials), PATTERNS[patterns[-1]])
 
 
-def of_merges(*merges: tuple[str, str], **options: Any) -> Tokenizer:
+def of_merges(*merges: tuple[str, str]) -> Tokenizer:
     pairs = [(left.encode("latin-1"), right.encode("latin-1")) for left, right in merges]
     vocab = dict(enumerate(dict.fromkeys(vocab_of(pairs).values())))
-    return Tokenizer(Learned(vocab, pairs, {}, PATTERNS["gpt2"], **options))
+    return Tokenizer(Learned(vocab, pairs, {}, PATTERNS["gpt2"]))
 
 
 def changed(folder: Path, **changes: Any) -> Path:

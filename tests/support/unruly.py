@@ -298,11 +298,6 @@ def start(**options: Any) -> None:
     leave_number(python(f"import time; time.sleep({A_LONG_TIME})", **options).pid)
 
 
-def ignore_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-
 hangs = first(hangs_here)
 hears_nothing_beside_a_stranger = first(
     lambda: start(env={}, start_new_session=True),
@@ -310,7 +305,11 @@ hears_nothing_beside_a_stranger = first(
     leave_number,
     hold_the_lock,
 )
-hangs_and_will_not_be_ended = first(ignore_signals, hold_the_lock)
+hangs_and_will_not_be_ended = first(
+    lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()),
+    lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    hold_the_lock,
+)
 
 
 @first
