@@ -19,7 +19,6 @@ from workbench import Call, cells, first_fast
 
 from harness import __main__
 from harness.common import registry
-from harness.common.errors import USAGE, Refusal
 from harness.measure.process import WorkerLimits
 from harness.runs import plan
 from harness.runs.overrides import (
@@ -28,7 +27,6 @@ from harness.runs.overrides import (
     overrides_of,
     quoted,
 )
-from harness.runs.plan import planned
 
 MEANT_IN_QUOTES = ("'", '"', "\\", "${", "$", "}", ",", "a")
 NASTY = (
@@ -87,18 +85,6 @@ def test_any_text_reaches_the_configuration_unchanged(text: str) -> None:
     assert config.special_tokens == [special_token]
     assert config.variant.params["texts"] == [text, "a"]
     assert config.data.name == "file"
-
-
-@pytest.mark.parametrize("row", rows_beside(__file__, "refused.toml"))
-def test_invalid_arguments_are_refused_in_one_sentence(row: dict[str, str], book: str) -> None:
-    overrides = shlex.split(row["title"])
-    if not any(override.startswith("data") for override in overrides):
-        overrides.append(book)
-    with pytest.raises(Refusal) as refused:
-        planned(overrides)
-    assert refused.value.exit_code == USAGE
-    assert row["message"] in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.slow
