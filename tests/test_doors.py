@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import tomllib
 from rows import rows_beside, write_files
+from workbench import Call
 
-from harness.__main__ import main
 from harness.common.errors import OK, UNMEASURED
 from harness.corpora import local
 from harness.tokenizer import train
@@ -33,17 +33,16 @@ def folder(here: Path) -> None:
     train(Path("t.txt"), 262).save("saved")
 
 
-def code_of(command: str, name: str, capsys: pytest.CaptureFixture[str]) -> int:
+def code_of(command: str, name: str, call: Call) -> int:
     """The exit code of a command, which prints no traceback."""
-    code = main([argument.format(name) for argument in command.split()])
-    captured = capsys.readouterr()
-    assert "Traceback" not in captured.out + captured.err
-    return code
+    ended = call("", *(argument.format(name) for argument in command.split()))
+    assert "Traceback" not in ended.out + ended.err
+    return ended.code
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "doors.toml"))
 def test_every_door_ends_with_the_same_code(
-    row: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    row: dict[str, Any], monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     name = row["name"].removeprefix("raw:")
     commands = dict(DOORS[row["doors"]])
@@ -55,24 +54,22 @@ def test_every_door_ends_with_the_same_code(
     if "content" in row:
         write_files(Path(), {row["name"]: row["content"]})
     if "first" in row:
-        assert code_of(row["first"], "", capsys) == OK
+        assert code_of(row["first"], "", call) == OK
     if "missing" in row:
         monkeypatch.setitem(sys.modules, row["missing"], None)
 
-    codes = {door: code_of(command, name, capsys) for door, command in commands.items()}
+    codes = {door: code_of(command, name, call) for door, command in commands.items()}
     assert codes == dict.fromkeys(commands, row["exit"])
 
 
-def test_standard_input_is_a_text(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_standard_input_is_a_text(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
     for command in DOORS["texts"].values():
         local.spooled.cache_clear()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"low low lower newest\n")))
-        assert code_of(command, "-", capsys) == OK
+        assert code_of(command, "-", call) == OK
 
 
-def test_a_failure_leaves_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_leaves_no_folder(call: Call) -> None:
     Path("rows.jsonl").write_text('{"text": "low"}\n{"text": 5}\n')
     before = sorted(Path().iterdir())
     for command in (
@@ -80,5 +77,5 @@ def test_a_failure_leaves_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
         "tokenizer encode saved --data rows.jsonl --output a/b/ids.npy",
         "variant=heap data.path=rows.jsonl vocab_size=262 plan=true save=a/b/new",
     ):
-        assert code_of(command, "", capsys) == UNMEASURED
+        assert code_of(command, "", call) == UNMEASURED
         assert sorted(Path().iterdir()) == before

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from rows import rows_beside, write_files
-from workbench import contents, damage, ran
+from workbench import Call, contents, damage, ran
 
 from harness.__main__ import main
 from harness.common.errors import OK, UNMEASURED, USAGE
@@ -32,29 +32,25 @@ def folder(here: Path) -> None:
     train(here / "text.txt", 262).save("saved")
 
 
-def refused(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+def refused(command: str, call: Call) -> str:
     """The sentence of a command that is refused, and changes nothing."""
     before = contents(Path())
-    capsys.readouterr()
-    code = main(command.split())
-    captured = capsys.readouterr()
-    assert code in (USAGE, UNMEASURED), captured
-    assert captured.out == ""
-    assert len(captured.err.splitlines()) == 1
+    ended = call(command)
+    assert ended.code in (USAGE, UNMEASURED), ended
+    assert ended.out == ""
+    assert len(ended.err.splitlines()) == 1
     assert contents(Path()) == before
-    return captured.err
+    return ended.err
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 @pytest.mark.parametrize("row", rows_beside(__file__, "outputs.toml"))
-def test_no_input_is_an_output(
-    row: dict[str, Any], link: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_input_is_an_output(row: dict[str, Any], link: Any, call: Call) -> None:
     path = Path(row.get("side", row["output"]))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     link(Path(row["input"]).absolute(), path)
-    sentence = refused(row["run"].format(**row), capsys)
+    sentence = refused(row["run"].format(**row), call)
     assert " an input of this command; choose another " in sentence
     assert "overwrite" not in sentence
 
@@ -73,18 +69,16 @@ def test_no_input_is_an_output(
         "corpora counts texts --table texts/words",
     ],
 )
-def test_no_message_advises_to_replace_an_input(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_message_advises_to_replace_an_input(command: str, call: Call) -> None:
     rows = dict.fromkeys(("rows.json", "corpus.bin.json"), '{"text": "low low"}\n')
     write_files(Path(), {**rows, "texts/a.txt": "low low"})
-    assert "replace" not in refused(command, capsys)
+    assert "replace" not in refused(command, call)
 
 
 @pytest.mark.parametrize(
     "output", ["/dev/full", "/dev/stdout", "/dev/null", "/proc/self/fd/1", "pipe", "saved"]
 )
-def test_an_output_is_a_plain_file(output: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_is_a_plain_file(output: str, call: Call) -> None:
     os.mkfifo("pipe")
     for command in (
         "corpora counts text.txt --table {}",
@@ -92,7 +86,7 @@ def test_an_output_is_a_plain_file(output: str, capsys: pytest.CaptureFixture[st
         "variant=heap data.path=text.txt vocab_size=262 certificate={} overwrite=true",
         "table repeats.jsonl --format csv --output {}",
     ):
-        sentence = refused(command.format(output), capsys)
+        sentence = refused(command.format(output), call)
         assert "not a file); choose another place" in sentence, command
     if output != "saved":
         for command in (
@@ -100,7 +94,7 @@ def test_an_output_is_a_plain_file(output: str, capsys: pytest.CaptureFixture[st
             "variant=heap data.path=text.txt vocab_size=262 save={}",
             "variant=heap data.path=text.txt vocab_size=262 results={}",
         ):
-            assert output in refused(command.format(output), capsys)
+            assert output in refused(command.format(output), call)
 
 
 @pytest.mark.parametrize(
@@ -121,21 +115,17 @@ def test_what_was_written_is_whole_if_nobody_can_be_told(command: str, written: 
     assert Path(written).exists()
 
 
-def test_an_output_by_a_link_is_what_the_link_names(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_by_a_link_is_what_the_link_names(call: Call) -> None:
     Path("elsewhere").mkdir()
     Path("ids.bin").symlink_to("elsewhere/mine.bin")
-    assert main(["tokenizer", "encode", "saved", "--data", "text.txt", "--output", "ids.bin"]) == OK
+    assert call("tokenizer encode saved --data text.txt --output ids.bin").code == OK
     assert Path("ids.bin").is_symlink()
     assert {path.name for path in Path("elsewhere").iterdir()} == {"mine.bin", "mine.bin.json"}
-    capsys.readouterr()
-    assert main(["tokenizer", "decode", "saved", "ids.bin"]) == OK
-    assert capsys.readouterr().out == Path("text.txt").read_text()
+    assert call("tokenizer decode saved ids.bin").out == Path("text.txt").read_text()
 
 
 @pytest.mark.parametrize("how", ["empty", "zeros", "half", "removed", "older"])
-def test_a_file_that_a_power_cut_changed_is_named(
-    how: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_a_power_cut_changed_is_named(how: str, call: Call) -> None:
     """Each file of each output by itself, which may also be the one of an earlier output."""
     Path("earlier.txt").write_text("newest newest\n")
     for folder, text in (("now", "text.txt"), ("earlier", "earlier.txt")):
@@ -160,7 +150,7 @@ def test_a_file_that_a_power_cut_changed_is_named(
         else:
             damage(path, how)
         reader = readers[re.split("[./]", name)[0]]
-        assert path.name in refused(reader, capsys)
+        assert path.name in refused(reader, call)
         path.write_bytes(content)
 
 
