@@ -12,7 +12,6 @@ import json
 import os
 import random
 import re
-import resource
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +30,7 @@ from workbench import (
     SUPPORT,
     cell_of,
     first_fast,
+    full_disk,
     reading_of,
     recorded_run,
     unruly,
@@ -189,15 +189,9 @@ def test_a_record_that_does_not_fit_becomes_an_error(row: dict[str, Any], tmp_pa
 def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path) -> None:
     store = RecordFile(tmp_path)
     append(store, [measured("heap", 1.0)])
-    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, unlimited[1]))  # what fits is written
-    try:
-        with pytest.raises(
-            Refusal, match=r"^cannot write records to .* \(File too large\)"
-        ) as full:
-            append(store, [measured("heap", 3.0, stderr_tail="x" * 8000)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    sentence = r"^cannot write records to .* \(File too large\)"
+    with full_disk(4096), pytest.raises(Refusal, match=sentence) as full:  # what fits is written
+        append(store, [measured("heap", 3.0, stderr_tail="x" * 8000)])
 
     assert full.value.exit_code == UNMEASURED
     append(store, [measured("heap", 4.0)])
