@@ -16,7 +16,7 @@ from workbench import Call, first_fast
 
 from harness.common import registry
 from harness.common.errors import OK, UNMEASURED, USAGE
-from harness.corpora import fetched_kind, packages
+from harness.corpora import fetch, fetched_kind
 from harness.gate.base import build_base
 
 INDEX = {"kind": "package_index", "package": "p", "version": "1", "files": ["*"], "file": "f.txt"}
@@ -25,7 +25,7 @@ INDEX = {"kind": "package_index", "package": "p", "version": "1", "files": ["*"]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for --config-dir; nothing may get as far as a package client."""
-    monkeypatch.setattr(packages, "client_command", lambda *_: pytest.fail("would have fetched"))
+    monkeypatch.setattr(fetch, "client_command", lambda *_: pytest.fail("would have fetched"))
     return tmp_path / "cards"
 
 

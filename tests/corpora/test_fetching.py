@@ -34,8 +34,8 @@ from workbench import CHECKOUT, Call, first_fast, full_disk, heed_signals, start
 from harness.common import cache, registry
 from harness.common.cards import Addressed, Packaged, Yours
 from harness.common.errors import OK, UNMEASURED, Refusal
-from harness.corpora import card_of, fetch, packages
-from harness.corpora.packages import join_files
+from harness.corpora import card_of, fetch
+from harness.corpora.fetch import join_files
 
 OTHER = CONTENT[::-1]
 
@@ -288,7 +288,7 @@ def test_failure_of_a_client_is_quoted(
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(shutil, "which", lambda name: name if row.get("installed", True) else None)
     with pytest.raises(Refusal, match=re.escape(row["refused"])):
-        packages.download_packages(source, tmp_path)
+        fetch.download_packages(source, tmp_path)
 
 
 PACKAGE = {"kind": "npm", "package": "known", "version": "1", "files": ["*"]}
@@ -342,7 +342,7 @@ def archives(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
         file, content = waiting.pop(0)
         (folder / file).write_bytes(content)
 
-    monkeypatch.setattr(packages, "download_packages", write)
+    monkeypatch.setattr(fetch, "download_packages", write)
     return waiting
 
 
