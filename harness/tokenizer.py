@@ -23,8 +23,8 @@ from harness.common.registry import CARDS, use_folder
 from harness.common.units import count_text, no_pair_text
 from harness.common.values import at_least, one_of, parse_bytes, parse_vocab_size
 from harness.corpora import blocks, named_inputs, text
+from harness.tokenizers.encoding import BIN, NPY, ids_in_file
 from harness.tokenizers.folder import FILES_OF, NEW_IDS, check_free, check_place, save
-from harness.tokenizers.ids_file import BIN, NPY, ids_in_file
 from harness.tokenizers.learned import with_end
 from harness.tokenizers.model import Tokenizer, load
 from harness.tokenizers.training import train, train_new_from_iterator
@@ -452,7 +452,7 @@ def _check(options: argparse.Namespace) -> int:
 def _stats(options: argparse.Namespace) -> None:
     """Compare how tokenizers compress texts."""
     from harness.common.sheet import print_sheets
-    from harness.tokenizers.compression import figures_of, figures_sheet
+    from harness.tokenizers.check import figures_of, figures_sheet
 
     tokenizers = {name: load(name) for name in options.given}
     figures = []

@@ -1,7 +1,6 @@
 """A tokenizer in a folder: the files of every form or of one, and a manifest, written and read; and
 the objects of other engines.
 
-
 vocab.json and merges.txt do not contain the pattern, the special tokens or the training data; the
 manifest does. It is written last and holds the digests of the other files, so that a file of
 another tokenizer among them is noticed.

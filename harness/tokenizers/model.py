@@ -17,15 +17,18 @@ from harness.corpora import Source, documents, named_inputs
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned
 from harness.tokenizers.encoding import (
+    PLACES,
     PlainDecoder,
     PlainEncoder,
+    Separator,
     as_bytes,
     decoder_of,
     encoder_of,
+    outputs_of_ids,
     refuse_frame,
     streamed,
+    write_ids,
 )
-from harness.tokenizers.ids_file import PLACES, Separator, outputs_of_ids, write_ids
 from harness.tokenizers.learned import Learned, pattern_name, pattern_named
 from harness.tokenizers.pre_tokenizer import compiled_pattern
 from variants.contract import GPT2_PATTERN, Merge

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from harness.common.errors import MISMATCH, UNMEASURED, Refusal
 from harness.common.sheet import Sheet
 from harness.common.units import count_text, token_text
-from harness.tokenizers.compression import columns_under, readable_token
+from harness.tokenizers.check import columns_under, readable_token
 from harness.tokenizers.encoding import stretches
 from harness.tokenizers.learned import BYTES, Learned, closed_up
 from harness.tokenizers.model import Tokenizer

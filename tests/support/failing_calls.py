@@ -36,7 +36,7 @@ from harness.common import files
 from harness.common.errors import Refusal
 from harness.records.file import read_records
 from harness.tokenizer import load, train
-from harness.tokenizers.ids_file import ids_in_file
+from harness.tokenizers.encoding import ids_in_file
 
 KINDS = {
     "open": ("EMFILE", "EACCES"),

@@ -13,8 +13,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.measure.machine import version
 from harness.tokenizer import Tokenizer, main
 from harness.tokenizers import check as checking
-from harness.tokenizers.check import Opened, check_engines, mixed_parts
-from harness.tokenizers.compression import Figures, figures_of
+from harness.tokenizers.check import Figures, Opened, check_engines, figures_of, mixed_parts
 from harness.tokenizers.learned import trained
 
 HERE = [("here", [TEXT.encode()])]
