@@ -12,7 +12,7 @@ import io
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -340,8 +340,8 @@ def results(
 
     Raises Refusal if a job raises it, if the scheduler is lost, or if no worker can run a job.
     """
-    with workers(scheduler) as submit:
-        futures = {submit(job, part): part for part in parts}
+    with workers(scheduler) as (executor, is_stopped):
+        futures = {executor.submit(job, is_stopped, part): part for part in parts}
         try:
             for future in as_completed(futures):
                 yield futures.pop(future), future.result()
@@ -355,18 +355,19 @@ def results(
 
 
 @contextlib.contextmanager
-def workers(scheduler: str | None) -> Iterator[Callable[[Job, Chunk], Future[CountedPart]]]:
-    """What has a part counted, by threads of this process or by the workers of a scheduler."""
+def workers(scheduler: str | None) -> Iterator[tuple[Any, Callable[[], bool]]]:
+    """What runs jobs, threads of this process or the workers of a scheduler, and whether they are
+    still needed.
+    """
     if scheduler is not None:
         with client_of(scheduler) as client:
-            executor = client.get_executor(pure=False)
-            yield lambda job, part: executor.submit(job, bool, part)
+            yield client.get_executor(pure=False), bool
         return
 
     stop = threading.Event()
     threads = ThreadPoolExecutor(usable_cores())
     try:
-        yield lambda job, part: threads.submit(job, stop.is_set, part)
+        yield threads, stop.is_set
     finally:
         stop.set()
         threads.shutdown(cancel_futures=True)

@@ -355,10 +355,16 @@ def instance(text: SourceText, index: int, seed: int) -> CorpusFile:
     is_shuffle = index % 2 == 0 and len(text.bounds) > FEWEST_PIECES
     kind = "shuffle" if is_shuffle else "slice"
     end = f"-{kind}{index}-{seed}"
+    name = whole.name + end
 
+    if is_shuffle:
+        how = [name, text.size, repr(text.ends)]
+        drawn = made_of(whole, how, shuffled(text, random), parts=(Part(0, name),))
+    else:
+        drawn = slice_of(text, random)
     return replace(
-        shuffle_of(text, random, whole.name + end) if is_shuffle else slice_of(text, random),
-        name=whole.name + end,
+        drawn,
+        name=name,
         whole_path=whole.whole_path and whole.whole_path + end,
         parameters={"instance": kind, "of": whole.name, "drawn_by": seed, "number": index},
     )
@@ -373,14 +379,10 @@ def slice_of(text: SourceText, random: RandomState) -> CorpusFile:
     return excerpt(text.file, content, start, stop)
 
 
-def shuffle_of(text: SourceText, random: RandomState, name: str) -> CorpusFile:
-    """Some of the text's documents, or lines, in random order."""
-    how = [name, text.size, repr(text.ends)]
-    return made_of(text.file, how, shuffled(text, random), parts=(Part(0, name),))
-
-
 def shuffled(text: SourceText, random: RandomState) -> Iterator[bytes]:
-    """At least one piece of the text, and no more than its size allows."""
+    """Documents of the text, or lines, in random order: at least one, and no more than its size
+    allows.
+    """
     size = 0
     for index in random.permutation(len(text.bounds) - 1):
         start, stop = text.bounds[index : index + 2]
