@@ -275,7 +275,7 @@ def card_named(
     path = os.fspath(source) if isinstance(source, str | os.PathLike) else list(map(str, source))
     card = card_of(path) if isinstance(path, str) and is_name(path) else None
     content = msgspec.to_builtins(card or structs.replace(card_of("file"), path=path))
-    if isinstance(settings, str | Mapping) or not all(isinstance(one, str) for one in settings):
+    if isinstance(settings, str):
         raise TypeError(f"settings are {settings!r}, not a list; pass ['data.NAME=VALUE']")
 
     chosen = errors or "strict"

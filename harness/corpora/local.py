@@ -185,8 +185,6 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> l
     names = names_in(path)
     if not any(names):
         raise Refusal("data.path is empty; set data.path=FILE or 'data.path=[A,B]'")
-    if "-" in names and len(names) > 1:
-        raise Refusal("standard input cannot be joined with files; set data.path=- alone")
 
     members = [member for name in names for member in files_named(name, behind)]
     for member in members:

@@ -127,8 +127,6 @@ def pattern_name(pattern: str | None) -> str | None:
 
 def pattern_named(pattern: str | None) -> str | None:
     """The regular expression of a name in conf/pattern, or the pattern itself."""
-    if not isinstance(pattern, str | None):
-        raise TypeError(f"pattern is {type(pattern).__name__}, not str")
     existing = registry.patterns()
     if pattern in existing:
         return existing[pattern] or None
