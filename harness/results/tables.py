@@ -90,10 +90,8 @@ def tables(rows: Sequence[Row], options: TableOptions = PLAIN) -> list[Sheet]:
     """A table for each task, with `work` a second one. Raises Refusal if no row has a figure of the
     baseline that was named.
     """
-    base, bases = options.relative_to, _bases(rows)
-    if base is not None and base not in bases:
-        there = ", ".join(bases) or "none"
-        raise Refusal(f"no time of {base!r} to compare with; there are: {there}")
+    if options.relative_to is not None:
+        one_of("--relative-to", options.relative_to, _bases(rows))
 
     sheets = []
     for task in by_task(rows):
@@ -112,9 +110,9 @@ def tables(rows: Sequence[Row], options: TableOptions = PLAIN) -> list[Sheet]:
     return sheets
 
 
-def _bases(rows: Sequence[Row]) -> dict[str, None]:
+def _bases(rows: Sequence[Row]) -> list[str]:
     """The names of the rows with which others can be compared."""
-    return dict.fromkeys(row.name for row in rows if row.has_cost)
+    return list(dict.fromkeys(row.name for row in rows if row.has_cost))
 
 
 def by_task(rows: Sequence[Row]) -> list[list[Row]]:
@@ -241,10 +239,8 @@ def work_sheet(rows: Sequence[Row]) -> Sheet:
         Column("work", names_of(counted), figures=False),
         *differing_columns(counted).values(),
     ]
-    names, notes = dict.fromkeys(TALLIES), ["No work was counted."]
-    for row in counted:
-        names |= dict.fromkeys(row.tallies)
-    for name in names:
+    notes = ["No work was counted."]
+    for name in dict.fromkeys([*TALLIES, *(name for row in counted for name in row.tallies)]):
         if _any_has(counted, name):
             cells = [figure_text(row, name) or NOT_MEASURED for row in counted]
             columns.append(Column(name.replace("_", " "), cells))
