@@ -36,7 +36,6 @@ from harness.common.values import (
     one_of,
     parse_bytes,
     special_texts,
-    unknown_text,
 )
 from harness.corpora.files import is_slice
 from harness.measure.machine import (
@@ -253,16 +252,15 @@ def counter_for(config: Config, variant: VariantCard) -> CounterCard:
         params["memory"] = parse_bytes(memory, "counting.memory")
         at_least("counting.memory", params["memory"], SMALLEST_TABLE_BYTES)
 
-    name = variant.counting or registry.default_counter().name
-    if chosen.target:
-        name = chosen.name
-    card = registry.counters().get(name)
-    if chosen.target and (card is None or card.target != chosen.target):
+    name, existing = chosen.name, registry.counters()
+    if not chosen.target:
+        name = variant.counting or registry.default_counter().name
+        one_of("counting", name, list(existing))
+    elif name not in existing or existing[name].target != chosen.target:
         check_target(chosen.target)
         return CounterCard(chosen.target, chosen.target, params=params)
-    if card is None:
-        raise Refusal(unknown_text("counting", name, registry.counters()))
 
+    card = existing[name]
     check_parameters(f"counting={name}", params, [*card.params])
     return with_params(card, "counting.params", params)
 
