@@ -91,7 +91,7 @@ def measure_block(
             len(blocks_of(settings.measure)) > 1 or len(due) == len(task.cells)
         )
         place = task.cells.index(cell)
-        session.add(jobs.train_lines(trained), task, place, block if closes else None)
+        session.add(task, *jobs.train_lines(trained), place, block if closes else None)
         trained.merges = None  # no later trainer can find them in this process
 
 
@@ -196,7 +196,7 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
     started = now()
     counted = run_counter(cell.label, cell, session)
     measurement = jobs.measurement_of([counted.answer], block, started, cell.reading)
-    session.add(jobs.Lines(jobs.counted_cell(cell, counted), measurement), task)
+    session.add(task, jobs.counted_cell(cell, counted), measurement)
     return counted
 
 

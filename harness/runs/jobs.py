@@ -105,18 +105,10 @@ class Trained:
         return None if self.answer.tie_break is None else self.answer.tie_break.value
 
 
-class Lines(NamedTuple):
-    """What is recorded of one measurement; the log names its run and its cell."""
-
-    cell: Cell
-    measurement: Measurement
-    proof: Proof | None = None
-
-
 UNNAMED: Any = {"run": "", "cell": 0}  # until the log names them
 
 
-def train_lines(trained: Trained) -> Lines:
+def train_lines(trained: Trained) -> tuple[Cell, Measurement, Proof | None]:
     """What is recorded of a trainer in one block; the counter's time in that block is part of its
     total.
     """
@@ -135,7 +127,7 @@ def train_lines(trained: Trained) -> Lines:
         proof = Proof(**UNNAMED, merges_sha256=digest, identity=identity, tokens=tokens)
         if identity.kind == WRONG:
             measurement = structs.replace(measurement, status="mismatch", reason=identity.reason)
-    return Lines(trained_cell(trained), measurement, proof)
+    return trained_cell(trained), measurement, proof
 
 
 def trained_cell(trained: Trained) -> Cell:

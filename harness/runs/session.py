@@ -22,9 +22,9 @@ from harness.proof import PROVED, WRONG, Identity
 from harness.proof.prove import certificate, check_plain, write_certificate
 from harness.records.file import RunLog
 from harness.records.lines import ELSEWHERE, FILE_NAME
-from harness.records.schema import Run
+from harness.records.schema import Cell, Measurement, Proof, Run
 from harness.runs.cells import Block, Manifest, Plan, Reading, Task, TrainCell
-from harness.runs.jobs import Lines, Trained
+from harness.runs.jobs import Trained
 from harness.runs.overrides import Settings
 from harness.runs.resume import ImportedFiles, open_log
 from harness.worker import exchange
@@ -216,13 +216,21 @@ class Session:
             path = self.certificates[key]
             self.notes += save_certificate(trained, words, path, self.overwrite)
 
-    def add(self, lines: Lines, task: Task, place: int = 0, closes: Block | None = None) -> None:
-        """Put lines on disk."""
+    def add(
+        self,
+        task: Task,
+        cell: Cell,
+        measurement: Measurement,
+        proof: Proof | None = None,
+        place: int = 0,
+        closes: Block | None = None,
+    ) -> None:
+        """Put on disk what is recorded of one measurement."""
         self.log.run = self.run
-        cell = structs.replace(lines.cell, task=task.number, place=place)
-        untimed = {} if self.timed else UNTIMED
-        measurement = structs.replace(lines.measurement, **untimed)
-        self.log.add(cell, measurement, lines.proof, closes)
+        cell = structs.replace(cell, task=task.number, place=place)
+        if not self.timed:
+            measurement = structs.replace(measurement, **UNTIMED)
+        self.log.add(cell, measurement, proof, closes)
 
 
 @contextlib.contextmanager
