@@ -31,9 +31,9 @@ from fnmatch import fnmatchcase
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.common import errors, registry
+from harness.common import registry
 from harness.common.command import Parser, exit_code_of
-from harness.common.errors import Refusal
+from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.progress import bar
@@ -73,9 +73,9 @@ SECONDS_FOR_AN_END = 2.0
 MEMORY_BYTES = 4 << 30
 FRESH, FRESH_INPUTS = ("check_fresh_inputs", "judged outside"), 20
 VERDICTS = {
-    errors.MISMATCH: "does not conform",
-    errors.OK: "conforms",
-    errors.UNMEASURED: "cannot run here",
+    MISMATCH: "does not conform",
+    OK: "conforms",
+    UNMEASURED: "cannot run here",
 }
 
 
@@ -202,7 +202,7 @@ def bound(request: Request) -> Subject:
     try:
         function = registry.resolve(target)
     except Unavailable as reason:
-        raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
+        raise Refusal(f"{target} cannot run here: {reason}", UNMEASURED) from reason
 
     if reads_corpus(parameters_of(function)):
         advice = f"its merges are proved by running it: python -m harness variants={target}"
@@ -323,7 +323,7 @@ def child_of(request: Request) -> Iterator[Child]:
             [sys.executable, "-u", "-c", CHILD], worker_environment(sandbox, None), stderr
         ) as process:
             if process.leader is None:
-                raise Refusal(f"cannot start {sys.executable}", errors.UNMEASURED)
+                raise Refusal(f"cannot start {sys.executable}", UNMEASURED)
             yield Child(request, str(sandbox.working), process)
 
 
@@ -336,9 +336,9 @@ def print_report(child: Child, name: str) -> int:
     """
     outcomes = list(child.outcomes())
     statuses = {outcome.status for outcome in outcomes}
-    exit_code = errors.OK if PASSED in statuses else errors.UNMEASURED
+    exit_code = OK if PASSED in statuses else UNMEASURED
     if FAILED in statuses:
-        exit_code = errors.MISMATCH
+        exit_code = MISMATCH
         failed = [outcome for outcome in outcomes if outcome.status == FAILED]
         print_failure(min(failed, key=lambda outcome: outcome.size))
 

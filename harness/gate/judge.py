@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from harness.common import errors
+from harness.common.errors import INCONCLUSIVE, MISMATCH, OK, REGRESSION, UNMEASURED
 from harness.common.printing import markdown_text, terminal_text, wrap
 from harness.common.units import bytes_text, count_text, counted_text, share_text
 from harness.gate.rule import (
@@ -36,13 +36,13 @@ from harness.records.schema import GateQuestion, State, Tier
 
 STATES: tuple[State, ...] = get_args(State)
 CODES: dict[State, int] = {
-    "mismatch": errors.MISMATCH,
-    "drift": errors.MISMATCH,
-    "regression": errors.REGRESSION,
-    "accepted": errors.OK,
-    "pass": errors.OK,
+    "mismatch": MISMATCH,
+    "drift": MISMATCH,
+    "regression": REGRESSION,
+    "accepted": OK,
+    "pass": OK,
 }
-TREATED = {"pass": errors.OK, "fail": errors.REGRESSION, "neutral": errors.INCONCLUSIVE}
+TREATED = {"pass": OK, "fail": REGRESSION, "neutral": INCONCLUSIVE}
 SAME_CODE = "the same code in base and head"
 NEW = "new in head: not compared; --base-target TARGET names it in the base"
 MEASURED = ("ok", "mismatch")
@@ -107,7 +107,7 @@ class GateVerdict:
     def exit_code(self, treat_inconclusive: str = "neutral") -> int:
         """Return the command's exit code; it is never 0 if nothing was measured."""
         codes = {**CODES, "inconclusive": TREATED[treat_inconclusive]}
-        return codes.get(self.state(), errors.UNMEASURED)
+        return codes.get(self.state(), UNMEASURED)
 
 
 def judge(evidence: Evidence) -> GateVerdict:

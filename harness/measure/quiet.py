@@ -27,8 +27,7 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import open_safely
 from harness.common.printing import print_stderr
 from harness.common.units import bytes_text, seconds_text, share_text
-from harness.measure import machine
-from harness.measure.machine import UNAVAILABLE, available_memory, content
+from harness.measure.machine import UNAVAILABLE, available_memory, content, machine
 from harness.worker.exchange import Job
 
 VARIABLE = "BPE_HARNESS_LOCKS"
@@ -137,7 +136,7 @@ class Condition(NamedTuple):
 
 def conditions() -> list[Condition]:
     """Return every property of the machine that may disturb timing, the most important first."""
-    facts, found = machine.machine(), []
+    facts, found = machine(), []
     for name, (read, advice) in CHECKS.items():
         what, disturbs = read(facts) or ("cannot be seen here", None)
         found.append(Condition(name, what, disturbs, advice if disturbs else ""))

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import sub
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -28,12 +28,9 @@ from harness.common.cards import Whole
 from harness.common.comparison import OF_ONE_THREAD
 from harness.common.units import seconds_text
 from harness.measure.machine import Totals, interference, interference_between
-from harness.measure.watched_process import Cpu, Turns
+from harness.measure.watched_process import Cpu, Turns, WatchedProcess
 from harness.worker import ANSWER, exchange
 from variants.contract import TieBreak
-
-if TYPE_CHECKING:
-    from harness.measure.watched_process import WatchedProcess
 
 LONGEST_ANSWER_BYTES = 64 << 20
 LONGEST_MERGES_BYTES = 1 << 30
