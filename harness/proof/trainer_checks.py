@@ -62,8 +62,7 @@ def trainer_checks(
     checks += seeded(
         "check_equals_definition", "random words", random_call, SEEDS, [first] * 4 + others
     )
-    for name, (group, number, words) in INPUTS.items():
-        checks.append(Check(name, group, TrainerCall(words(), number, first).expect_definition))
+    checks += large_inputs(first)
     checks.append(Check("check_a_thousand_calls", "large inputs", partial(check_many_calls, first)))
     return checks + (extension_checks(tie_breaks) if extending else [])
 
@@ -327,32 +326,24 @@ def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
     return TrainerCall(words, num_merges, tie_break, *rules)
 
 
-def words_with_many_ties() -> dict[bytes, int]:
-    """Short words over few bytes with small weights: after some hundred merges, most are ties."""
-    return random_words(random.Random(1500), range(0, 240, 10), 700, 7)
+def large_inputs(tie_break: TieBreak) -> list[Check]:
+    """Comparisons on long words, and on many."""
+    letters = bytes(random.Random(3000).choices(b"ab", k=3000))
+    # after some hundred merges of short words over few bytes with small weights, most are ties
+    with_ties = random_words(random.Random(1500), range(0, 240, 10), 700, 7)
+    # more words than 16 bits can number; the last ones have the largest counts
+    many = {number.to_bytes(3, "big"): 1 + 50 * (number >> 16) for number in range(70_000)}
+    # a word for each byte, which is first in one and last in another; no two counts are equal
+    bytewise = {bytes((first, first ^ 0x5A)): 1 + first * 7 % 256 for first in range(256)}
 
-
-def very_many_words() -> dict[bytes, int]:
-    """More words than 16 bits can number, of three bytes each; the last ones have the largest
-    counts.
-    """
-    return {number.to_bytes(3, "big"): 1 + 50 * (number >> 16) for number in range(70_000)}
-
-
-def every_byte() -> dict[bytes, int]:
-    """A word for each byte, which is first in one and last in another; no two counts are equal."""
-    return {bytes((first, first ^ 0x5A)): 1 + first * 7 % 256 for first in range(256)}
-
-
-INPUTS: dict[str, tuple[str, int, Callable[[], Words]]] = {
-    # lengths stored in one byte, or two
-    "check_run_of_70000": ("long words", 200, lambda: {b"a" * 70_000: 1}),
-    "check_3000_letters": (
-        "long words",
-        200,
-        lambda: {bytes(random.Random(3000).choices(b"ab", k=3000)): 1},
-    ),
-    "check_1100_merges_with_many_ties": ("large inputs", 1100, words_with_many_ties),
-    "check_70000_words": ("large inputs", 2, very_many_words),
-    "check_every_byte_first_and_last": ("large inputs", 256, every_byte),
-}
+    checks = []
+    for name, group, number, words in (
+        # lengths stored in one byte, or two
+        ("check_run_of_70000", "long words", 200, {b"a" * 70_000: 1}),
+        ("check_3000_letters", "long words", 200, {letters: 1}),
+        ("check_1100_merges_with_many_ties", "large inputs", 1100, with_ties),
+        ("check_70000_words", "large inputs", 2, many),
+        ("check_every_byte_first_and_last", "large inputs", 256, bytewise),
+    ):
+        checks.append(Check(name, group, TrainerCall(words, number, tie_break).expect_definition))
+    return checks
