@@ -104,8 +104,7 @@ def command(options: argparse.Namespace) -> int:
     if options.certificate is not None:
         inputs = [*plan.inputs, *files_at(options.merges)]
         check_plain(cell.extension is None and not lists[0].inherited)
-        how = {"overwrite": options.overwrite, "instead": "choose another file"}
-        check_writable(options.certificate, inputs, **how)
+        check_writable(options.certificate, inputs, overwrite=options.overwrite)
     words = words_of(cell, plan.settings)[0]
     if len(lists) > 1:
         return print_comparison(lists, words, cell)

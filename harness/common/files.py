@@ -446,16 +446,10 @@ def output_file(path: Path, inputs: Iterable[Path] = (), **how: Any) -> Iterator
         yield folder / followed(path).name
 
 
-def check_writable(
-    path: Path,
-    inputs: Iterable[Path] = (),
-    *,
-    overwrite: bool | None = None,
-    instead: str = ELSEWHERE,
-) -> None:
+def check_writable(path: Path, inputs: Iterable[Path] = (), *, overwrite: bool) -> None:
     """Raise Refusal, before the work, if `output_file` would."""
     check_output(path, inputs, overwrite=overwrite)
-    with folder_aside(followed(path), instead):
+    with folder_aside(followed(path), "choose another file"):
         pass
 
 

@@ -167,10 +167,10 @@ class Session:
 
         self.certificates = places(plan.cells, self.settings.certificate, ".certificate.gz")
         if self.certificates:
-            how: Any = {"overwrite": self.overwrite, "instead": "choose another file"}
             for cell in plan.cells:
                 check_plain(cell.extension is None)
-                check_writable(self.certificates[cell.key], plan.inputs, **how)
+                path = self.certificates[cell.key]
+                check_writable(path, plan.inputs, overwrite=self.overwrite)
 
     def next_folder(self) -> Path:
         return self.folder / str(next(self.numbers))
