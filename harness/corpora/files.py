@@ -113,6 +113,8 @@ def check_readable(path: Path) -> None:
         advice = "pass a file that exists, or [A,B] for several"
         if "${" in str(path):
             advice = '${ is not replaced here, let the shell do it: data.path="$NAME"'
+        elif str(path).endswith(("'", '"')):
+            advice = "its quotes are part of the name here, leave them out"
         raise Refusal(f"{path} not found; {advice}", UNMEASURED) from None
     except OSError as error:
         sentence = f"cannot read {path} ({reason(error)}); make it readable, or pass another file"

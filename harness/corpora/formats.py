@@ -31,6 +31,7 @@ from harness.corpora.rows import AGAIN, Reader, RowReading
 
 HEAD_BYTES = 1 << 12
 BLOCKS_CHECKED = 16
+OBJECT = "a JSON object"
 ROWS_INSTEAD = "pass text in UTF-8, or rows in Parquet, Arrow, JSON Lines or CSV"
 
 
@@ -108,7 +109,9 @@ def text_form(packed: str, ending: str, head: bytes, column: str) -> Form:
     reader, kind, first = json_form(head)
     if reader is not None:
         has_row = ending not in TEXT and starts_with_row(first, column)
-        if has_row or ending in (*JSON, *ROWS):
+        is_named = ending in (*JSON, *ROWS)
+        are_rows = has_row and is_named if kind == OBJECT else has_row or is_named
+        if are_rows:
             return Form(packed, reader)
 
     if ending in ROWS:
@@ -306,7 +309,8 @@ ROWS: dict[str, Reader] = {
 JSON_FORMS: tuple[tuple[bytes, Reader | None, str], ...] = (
     (rb'\[\s*(?=[{"]|null\b)', rows.array_rows, "a JSON array"),
     (rb'(?=\{[^\S\n]*"[^\n]*(\}\s*(\n|\Z)|\Z))', rows.json_rows, "JSON Lines"),
-    (rb'\{\s*"', None, "a JSON object"),
+    (rb'\{\s*"[^"]*"\s*:\s*\[\s*(?=\{)', rows.array_rows, OBJECT),
+    (rb'\{\s*"', None, OBJECT),
 )
 """How JSON starts before its first row, what reads it, and what it is; the first that matches."""
 JSON = ("", ".json")

@@ -241,6 +241,10 @@ def files_below(folder: Path) -> list[Path]:
             f"cannot read {error.filename} ({reason(error)}); name files by a pattern", UNMEASURED
         ) from error
 
+    if str(folder.resolve()) in ("/", "/dev") or files.is_stream(folder):
+        raise Refusal(
+            f"{folder} is not a folder of texts; set data.path to one, or to a pattern", UNMEASURED
+        )
     found: list[str] = []
     for parent, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]

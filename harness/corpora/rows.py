@@ -193,8 +193,13 @@ def json_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
 
 
 def array_rows(path: Any, file: IO[bytes], reading: RowReading) -> Iterator[Row]:
-    """The objects or the texts of one array, which is read whole."""
+    """The objects or the texts of one array, which is read whole, as is an object whose first value
+    is the array.
+    """
     rows = in_json(path, ARRAY, reading.text_of(path, ARRAY, file.read()))
+    if isinstance(rows, dict):
+        rows = next(iter(rows.values()))
+
     for number, row in enumerate(rows, 1):
         is_text = row is None or isinstance(row, str)
         yield f"row {number}", {reading.name: row} if is_text else row
