@@ -16,9 +16,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import starmap
+from operator import index
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 import msgspec
 from msgspec.structs import replace
@@ -328,7 +329,8 @@ def _completed(
         if text not in known:
             advice = "pass those that it has" if is_gpt2 else "give each its id, TOKEN=ID"
             raise Refusal(f"{path} has no special token {text!r}; {advice}")
-        special_ids[text] = known[text]
+        number = known[text]  # NumPy's, too
+        special_ids[text] = index(number) if isinstance(number, SupportsIndex) else number
 
     if not is_gpt2:
         return parse(path, lambda _: forms.of_ranks(ids, special_ids, pattern))

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from exploring import examples
 from hypothesis import example, given
@@ -297,7 +298,7 @@ def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(
 def test_the_content_decides_whether_a_file_is_ranks_or_a_tokenizer_json(tmp_path: Path) -> None:
     """Llama 3's ranks are called tokenizer.model, Kimi's tiktoken.model."""
     save(tmp_path / "saved", MINE, {})
-    options: Any = {"pattern": "gpt2", "special_tokens": {"<|e|>": 256}}
+    options: Any = {"pattern": "gpt2", "special_tokens": {"<|e|>": np.int64(256)}}
     for name in ("tokenizer.model", "ranks.tiktoken", "ranks.txt"):
         shutil.copy(tmp_path / "saved/ranks.tiktoken", tmp_path / name)
         assert load(tmp_path / name, **options).learned == MINE
