@@ -22,7 +22,7 @@ import msgspec
 import pytest
 from rows import rows_beside, write_files
 from unruly import ANSWER, SPINS
-from workbench import CHECKOUT, SUPPORT, is_running, limits_wait, started, wait_until
+from workbench import CHECKOUT, SUPPORT, is_running, limits_wait, started, started_in, wait_until
 
 from harness.common.command import exit_code_of
 from harness.measure import process
@@ -63,12 +63,6 @@ def measured(here: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
         return measure(job, output, limits or WorkerLimits(wall_seconds=30)), output
 
     return run
-
-
-def started_in(folder: Path) -> list[int]:
-    """The processes whose numbers a trainer has left."""
-    numbers = folder / "child"
-    return [int(line) for line in numbers.read_text().split()] if numbers.exists() else []
 
 
 def some_are_running(folder: Path) -> bool:
@@ -139,17 +133,17 @@ def test_an_answer_and_its_merges_must_be_whole(tmp_path: Path, row: dict[str, A
         read_answer(tmp_path, 8)
 
 
-def hole(path: Path) -> None:
-    """A file of four terabytes that takes no room."""
-    os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 4 << 40)
-
-
 @pytest.mark.parametrize(
     ("name", "make", "message"),
     [
         ("answer.json", lambda path: path.symlink_to("/dev/zero"), "is not a plain file"),
         ("merges", os.mkfifo, "is not a plain file"),
-        ("merges", hole, "has 4398046511104 bytes"),
+        # four terabytes that take no room
+        (
+            "merges",
+            lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 4 << 40),
+            "has 4398046511104 bytes",
+        ),
     ],
 )
 def test_links_pipes_and_holes_are_no_answer(

@@ -20,6 +20,7 @@ from workbench import (
     processes_that_mention,
     ran,
     started,
+    started_in,
     wait_until,
 )
 
@@ -65,15 +66,12 @@ def started_run(folder: Path, *arguments: str, **streams: Any) -> subprocess.Pop
     return started(folder, "-m", "harness", *RUN, *arguments, variables=variables, **how)
 
 
-def child_of_a_trainer(folder: Path) -> int:
-    """The number of the process that a trainer has started, as soon as it has."""
-    child = folder / "child"
-    wait_until(lambda: child.exists() and child.read_text() != "", "a trainer's child")
-    return int(child.read_text())
+def wait_for_a_child(folder: Path) -> None:
+    wait_until(lambda: bool(started_in(folder)), "a trainer's child")
 
 
-def wait_for_the_end(folder: Path, child: int) -> None:
-    wait_until(lambda: not is_running(child), "the end of the trainer's child")
+def wait_for_the_end(folder: Path) -> None:
+    wait_until(lambda: not any(map(is_running, started_in(folder))), "the end of the child")
     mentioned = str(folder / "child")
     wait_until(lambda: not processes_that_mention(mentioned), "the end of every process")
 
@@ -131,7 +129,7 @@ def test_interruption_leaves_the_table_one_line_and_nothing_running(
 ) -> None:
     targets = "variant._target_=unruly:takes_two,unruly:leaves_a_child_and_hangs"
     process = started_run(folder, "-m", targets)
-    child = child_of_a_trainer(folder)
+    wait_for_a_child(folder)
     process.send_signal(number)
     process.send_signal(number)  # people press Ctrl-C more than once
     out, err = process.communicate(timeout=60)
@@ -140,7 +138,7 @@ def test_interruption_leaves_the_table_one_line_and_nothing_running(
     assert "counter" in out  # the table of what was measured
     advice = "what was measured before is recorded, run the same command again for the rest"
     assert err == f"interrupted; {advice}\n"
-    wait_for_the_end(folder, child)
+    wait_for_the_end(folder)
     assert list((folder / "temporary").iterdir()) == []
     assert {record["variant"] for record in stored(folder)} <= {None, "unruly:takes_two"}
 
@@ -148,10 +146,10 @@ def test_interruption_leaves_the_table_one_line_and_nothing_running(
 def test_a_killed_command_ends_its_worker_with_its_children_and_is_continued(folder: Path) -> None:
     targets = "variant._target_=unruly:takes_two,unruly:hangs_the_first_time"
     process = started_run(folder, "-m", targets)
-    child = child_of_a_trainer(folder)
+    wait_for_a_child(folder)
     process.kill()
     process.communicate(timeout=60)
-    wait_for_the_end(folder, child)
+    wait_for_the_end(folder)
 
     _, err = started_run(folder, "-m", targets).communicate(timeout=60)
     assert err.startswith("continuing the run of ")

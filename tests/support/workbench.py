@@ -222,6 +222,12 @@ def is_running(process: int) -> bool:
         return False
 
 
+def started_in(folder: Path) -> list[int]:
+    """The processes whose numbers a trainer has left (unruly.py: leave_number)."""
+    numbers = folder / "child"
+    return [int(line) for line in numbers.read_text().split()] if numbers.exists() else []
+
+
 def processes_that_mention(text: str) -> list[int]:
     """The running processes that have `text` in their environment: a folder that only one test
     uses, for instance.
