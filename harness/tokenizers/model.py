@@ -29,7 +29,7 @@ from harness.tokenizers.encoding import (
     streamed,
     write_ids,
 )
-from harness.tokenizers.learned import Learned, pattern_name, pattern_named
+from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
 from harness.tokenizers.pre_tokenizer import compiled_pattern
 from variants.contract import GPT2_PATTERN, Merge
 
@@ -55,6 +55,10 @@ class Tokenizer:
         self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges, _ = learned
         self.origin = dict(origin or {})
         compiled_pattern(self.pattern)
+        try:
+            check_ids(learned)
+        except ValueError as error:
+            raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
         self._encoders: dict[bool, PlainEncoder] = {}
         self._decoder: PlainDecoder | None = None
 
