@@ -7,9 +7,9 @@ import datetime
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -32,6 +32,50 @@ from variants.contract import TieBreak, WordCounts
 
 # Tokenizers, with save=FOLDER, and certificates: where each goes, and writing it. What writes them is
 # imported late, as few runs save any.
+
+
+class Outputs(NamedTuple):
+    """Where the tokenizer and the certificate of each cell go, by the cell's key; nowhere unless
+    the command says so.
+    """
+
+    tokenizers: Mapping[str, Path]
+    certificates: Mapping[str, Path]
+
+
+NOWHERE = Outputs({}, {})
+
+
+def outputs_of(plan: Plan) -> Outputs:
+    """The outputs of a run. Raises Refusal if one would replace an input, or could not be checked
+    by others.
+    """
+    cells, settings = plan.cells, plan.settings
+    folders = places(cells, settings.save)
+    if folders:
+        from harness.tokenizers.folder import FILES
+        from harness.tokenizers.learned import check_spellings
+
+        for cell in cells:
+            check_spellings(cell.reading.corpus.special_tokens)
+            check_output(folders[cell.key], plan.inputs, names=FILES)
+
+    certificates = places(cells, settings.certificate, ".certificate.gz")
+    if certificates:
+        for cell in cells:
+            check_plain(cell.extension is None)
+            check_output(certificates[cell.key], plan.inputs)
+    return Outputs(folders, certificates)
+
+
+def check_free(outputs: Outputs, overwrite: bool) -> None:
+    """Raise Refusal if an output cannot be written, or exists and may not be overwritten."""
+    for folder in outputs.tokenizers.values():
+        from harness.tokenizers.folder import check_place
+
+        check_place(folder, overwrite=overwrite)
+    for path in outputs.certificates.values():
+        check_writable(path, overwrite=overwrite)
 
 
 def places(cells: Sequence[TrainCell], name: str | None, suffix: str = "") -> dict[str, Path]:
@@ -120,7 +164,9 @@ class Session:
     out once.
     """
 
-    def __init__(self, settings: Settings, log: RunLog, folder: Path) -> None:
+    def __init__(
+        self, settings: Settings, log: RunLog, folder: Path, outputs: Outputs = NOWHERE
+    ) -> None:
         self.settings, self.log, self.folder = settings, log, folder
         self.timed = settings.measure.kind == "time"
         # a resumed run has written some of its outputs
@@ -132,8 +178,7 @@ class Session:
         self.notes = list[str]()
         self.display = Display()
         self.numbers = itertools.count()  # of the processes; threads may share it
-        self.tokenizers, self.certificates = dict[str, Path](), dict[str, Path]()
-        """Where those of each cell go, by the cell's key."""
+        self.outputs = outputs
         self.right_words, self.manifests = dict[str, Manifest](), dict[str, Manifest]()
         """By the key of a reading, the manifest of its words, kept here where no trainer can reach it."""
         self.judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = {}
@@ -151,26 +196,6 @@ class Session:
             host=host(),
             environment=environment(),
         )
-
-    def place_outputs(self, plan: Plan) -> None:
-        """Set where outputs go. Raises Refusal if one cannot be written, would replace an input or
-        what may not be overwritten, or could not be checked by others.
-        """
-        self.tokenizers = places(plan.cells, self.settings.save)
-        if self.tokenizers:
-            from harness.tokenizers.folder import check_place
-            from harness.tokenizers.learned import check_spellings
-
-            for cell in plan.cells:
-                check_spellings(cell.reading.corpus.special_tokens)
-                check_place(self.tokenizers[cell.key], plan.inputs, overwrite=self.overwrite)
-
-        self.certificates = places(plan.cells, self.settings.certificate, ".certificate.gz")
-        if self.certificates:
-            for cell in plan.cells:
-                check_plain(cell.extension is None)
-                path = self.certificates[cell.key]
-                check_writable(path, plan.inputs, overwrite=self.overwrite)
 
     def next_folder(self) -> Path:
         return self.folder / str(next(self.numbers))
@@ -209,11 +234,11 @@ class Session:
     def save(self, trained: Trained) -> None:
         """Write what the command wants of a trainer that succeeded."""
         key = trained.cell.key
-        if key in self.tokenizers:
-            self.notes += save_tokenizer(trained, self.tokenizers[key], self.overwrite)
-        words = self.words(trained.cell.reading) if key in self.certificates else None
+        if key in self.outputs.tokenizers:
+            self.notes += save_tokenizer(trained, self.outputs.tokenizers[key], self.overwrite)
+        words = self.words(trained.cell.reading) if key in self.outputs.certificates else None
         if words is not None:
-            path = self.certificates[key]
+            path = self.outputs.certificates[key]
             self.notes += save_certificate(trained, words, path, self.overwrite)
 
     def add(
@@ -240,12 +265,13 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
     """
     settings = plan.settings
     check_output(Path(settings.results), plan.inputs, names=[FILE_NAME], instead=ELSEWHERE)
+    outputs = outputs_of(plan)
     with contextlib.ExitStack() as opened:
         if settings.measure.kind == "time" and not settings.concurrent:
             opened.enter_context(timing())
         log = open_log(plan, f"{host()} {python()}", now(), opened)
-        session = Session(settings, log, folder)
-        session.place_outputs(plan)
+        session = Session(settings, log, folder, outputs)
+        check_free(outputs, session.overwrite)
         yield session
 
 
