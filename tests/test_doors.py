@@ -9,11 +9,10 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tomllib
-from rows import rows_beside, write_files
+from rows import Row, each_row, write_files
 from workbench import Call
 
 from harness.common.errors import OK, UNMEASURED
@@ -40,9 +39,9 @@ def code_of(command: str, name: str, call: Call) -> int:
     return ended.code
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "doors.toml"))
+@each_row(__file__, "doors.toml")
 def test_every_door_ends_with_the_same_code(
-    row: dict[str, Any], monkeypatch: pytest.MonkeyPatch, call: Call
+    row: Row, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     name = row["name"].removeprefix("raw:")
     commands = dict(DOORS[row["doors"]])

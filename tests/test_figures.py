@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from rows import rows_beside
+from rows import each_row
 from workbench import CHECKOUT
 
 from harness.common.units import seconds_text
@@ -63,7 +63,7 @@ def figures() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "figures.toml"))
+@each_row(__file__, "figures.toml")
 def test_a_sentence_quotes_the_figures(row: dict[str, str], figures: dict[str, Any]) -> None:
     page = " ".join((CHECKOUT / row["page"]).read_text().split())
     assert row["sentence"].format(**figures) in page

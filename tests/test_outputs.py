@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rows import rows_beside, write_files
+from rows import Row, each_row, write_files
 from workbench import Call, contents, damage, ran
 
 from harness.__main__ import main
@@ -44,8 +44,8 @@ def refused(command: str, call: Call) -> str:
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-@pytest.mark.parametrize("row", rows_beside(__file__, "outputs.toml"))
-def test_no_input_is_an_output(row: dict[str, Any], link: Any, call: Call) -> None:
+@each_row(__file__, "outputs.toml")
+def test_no_input_is_an_output(row: Row, link: Any, call: Call) -> None:
     path = Path(row.get("side", row["output"]))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)

@@ -8,10 +8,9 @@ import json
 import random
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rows import rows_beside
+from rows import Row, each_row
 from workbench import Call, first_fast
 
 from harness.common import registry
@@ -37,10 +36,8 @@ def write(folder: Path, group: str, name: str, content: object) -> Path:
     return path
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "refused_cards.toml"))
-def test_hostile_card_is_refused_in_one_sentence(
-    row: dict[str, Any], folder: Path, call: Call
-) -> None:
+@each_row(__file__, "refused_cards.toml")
+def test_hostile_card_is_refused_in_one_sentence(row: Row, folder: Path, call: Call) -> None:
     group = row["group"]
     path = write(folder, group, "mine", row["card"])
     run = call(f"plan=true {group}=mine", *row.get("with", []), "--config-dir", folder)

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from measured import changed, measured
-from rows import rows_beside
+from rows import Row, each_row
 
 from harness.common.comparison import FEWEST_BLOCKS, Comparison, Sample, compare
 
@@ -67,8 +66,8 @@ def test_only_samples_of_the_same_block_of_the_same_run_are_paired() -> None:
     assert compare(samples([1.0]), []) is None
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "comparison.toml"))
-def test_times_are_compared_by_a_clock_that_both_have(row: dict[str, Any]) -> None:
+@each_row(__file__, "comparison.toml")
+def test_times_are_compared_by_a_clock_that_both_have(row: Row) -> None:
     ours, theirs = (
         [Sample("run", block, **row[side]) for block in range(10)] for side in ("ours", "theirs")
     )

@@ -26,7 +26,7 @@ from exploring import examples
 from fetched import END, card_with, prepared
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
-from rows import rows_beside, write_files
+from rows import Row, each_row, write_files
 from scanned_texts import COMPILED, random_content
 from workbench import CHECKOUT, cells, full_disk, started, wait_until, written
 
@@ -140,9 +140,9 @@ def test_words_of_a_part_are_kept_by_all_that_they_depend_on(
 
 
 @pytest.mark.usefixtures("memory")
-@pytest.mark.parametrize("row", rows_beside(__file__, "dask.toml"))
+@each_row(__file__, "dask.toml")
 def test_unreadable_file_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Row
 ) -> None:
     write_files(tmp_path, row.get("files", {}))
     divide = dask.divide

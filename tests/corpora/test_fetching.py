@@ -28,7 +28,7 @@ import pytest
 from fetched import CONTENT, END, card, facts, get, left, refusal_of, url
 from local_server import Server, refuse, stall_after
 from packaging.licenses import canonicalize_license_expression
-from rows import parquet_of, rows_beside, write_files
+from rows import Row, each_row, parquet_of, write_files
 from workbench import CHECKOUT, Call, first_fast, full_disk, heed_signals, started, wait_until
 
 from harness.common import cache, registry
@@ -187,9 +187,9 @@ def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
 # Servers
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "downloads.toml"))
+@each_row(__file__, "downloads.toml")
 def test_a_download_arrives_whole_or_fails_in_a_sentence(
-    server: Server, cache_folder: Path, row: dict[str, Any]
+    server: Server, cache_folder: Path, row: Row
 ) -> None:
     for step in row.get("script", []):
         ((name, argument),) = step.items()
@@ -275,9 +275,9 @@ def test_files_of_packages_are_joined_and_nothing_is_built(
     assert not (tmp_path / "mark").exists()
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "clients.toml"))
+@each_row(__file__, "clients.toml")
 def test_failure_of_a_client_is_quoted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Row
 ) -> None:
     source: Any = card({"version": "1", "files": ["*"], **row["source"]}).source
 
@@ -303,8 +303,8 @@ def joined(folder: Path, archive: str, content: bytes, **rule: Any) -> str:
     return (folder / "text").read_text()
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "packages.toml"))
-def test_files_are_joined_by_the_card(tmp_path: Path, row: dict[str, Any]) -> None:
+@each_row(__file__, "packages.toml")
+def test_files_are_joined_by_the_card(tmp_path: Path, row: Row) -> None:
     package = tmp_path, "known.tar", tar(CONTENTS, "w")
     if "text" in row:
         assert joined(*package, **row["rule"]) == row["text"]

@@ -22,7 +22,7 @@ from fetched import END, PACK, cached, prepared, refusal
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import parquet
-from rows import rows_beside, write_files
+from rows import Row, each_row, write_files
 from workbench import written
 
 from harness.common.errors import Refusal
@@ -41,8 +41,8 @@ def text_of(path: Any, **settings: Any) -> str:
     return prepared(path, **settings).path.read_bytes().decode()
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "texts.toml"))
-def test_a_text_is_read_right_or_refused_in_one_sentence(row: dict[str, Any], here: Path) -> None:
+@each_row(__file__, "texts.toml")
+def test_a_text_is_read_right_or_refused_in_one_sentence(row: Row, here: Path) -> None:
     write_files(here, row.get("files", {}))
     for name, target in row.get("links", {}).items():
         Path(name).symlink_to(target)

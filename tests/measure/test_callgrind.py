@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rows import rows_beside
+from rows import Row, each_row
 from workbench import HEAP, cell_of, reading_of, recorded_run, unruly
 
 from harness.common.registry import VariantCard
@@ -33,8 +33,8 @@ needs_valgrind = pytest.mark.skipif(
 LIMITS = WorkerLimits(wall_seconds=120)
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "accounts.toml"))
-def test_the_call_is_between_marks_of_one_process(tmp_path: Path, row: dict[str, Any]) -> None:
+@each_row(__file__, "accounts.toml")
+def test_the_call_is_between_marks_of_one_process(tmp_path: Path, row: Row) -> None:
     for name, total in row["accounts"].items():
         account = f"version: 1\nevents: Ir\nfn=(1) main\n0 {total}\n\ntotals: {total}\n"
         (tmp_path / f"callgrind.{name}").write_text(account)

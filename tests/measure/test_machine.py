@@ -14,12 +14,11 @@ from collections import namedtuple
 from collections.abc import Callable
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 import tomllib
-from rows import rows_beside, write_files
+from rows import Row, each_row, write_files
 from workbench import CHECKOUT, TEXT, Call
 
 from harness import doctor, run
@@ -29,9 +28,9 @@ from harness.measure import machine, quiet
 from harness.measure.quiet import Condition, conditions
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "machine.toml"))
+@each_row(__file__, "machine.toml")
 def test_facts_are_those_of_the_kernel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Row
 ) -> None:
     monkeypatch.setattr(machine, "ROOT", tmp_path)
     write_files(tmp_path, row.get("files", {}))
@@ -161,8 +160,8 @@ def test_a_calm_machine_has_no_disturbance_and_an_empty_one_is_unknown(examined:
         assert (calm[name].disturbs, calm[name].advice) == (False, "")
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "disturbances.toml"))
-def test_a_disturbance_has_advice(examined: Examine, row: dict[str, Any]) -> None:
+@each_row(__file__, "disturbances.toml")
+def test_a_disturbance_has_advice(examined: Examine, row: Row) -> None:
     found = examined({**CALM, **row["files"]})[row["title"]]
     assert found.disturbs
     assert row["what"] in found.what

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from rows import rows_beside, write_files
+from rows import Row, each_row, write_files
 from unruly import ANSWER, SPINS
 from workbench import CHECKOUT, SUPPORT, is_running, limits_wait, started, started_in, wait_until
 
@@ -69,9 +69,9 @@ def some_are_running(folder: Path) -> bool:
     return any(map(is_running, started_in(folder)))
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "tricks.toml"))
+@each_row(__file__, "tricks.toml")
 def test_every_trick_has_its_outcome(
-    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
+    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Row
 ) -> None:
     # a process that cannot write what is buffered ends otherwise
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")
@@ -88,7 +88,7 @@ def test_every_trick_has_its_outcome(
     assert not some_are_running(tmp_path)
 
 
-def expect_outcome(row: dict[str, Any], answer: Any, output: Path) -> None:
+def expect_outcome(row: Row, answer: Any, output: Path) -> None:
     assert re.fullmatch(row["status"], answer.status), answer
     assert re.fullmatch(row.get("reason", "None"), str(answer.reason))
     figures = {**msgspec.structs.asdict(answer), **(answer.witness or {}), **(answer.words or {})}
@@ -122,8 +122,8 @@ def test_a_rejected_job_runs_once_more(measured: Measure, monkeypatch: pytest.Mo
         assert next(verdicts, None) is None
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "answers.toml"))
-def test_an_answer_and_its_merges_must_be_whole(tmp_path: Path, row: dict[str, Any]) -> None:
+@each_row(__file__, "answers.toml")
+def test_an_answer_and_its_merges_must_be_whole(tmp_path: Path, row: Row) -> None:
     answer = row.get("answer", ANSWER)
     for right, wrong in row.get("changes", {}).items():
         answer = answer.replace(right, wrong)
@@ -182,8 +182,8 @@ CALL = {"total": 1.0, "wall": 1.001, "start": 0.0, "after": 0.0, "timed_out": Fa
 """A call of one second that no clock contradicts."""
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "calls.toml"))
-def test_times_that_the_account_of_the_call_contradicts_are_rejected(row: dict[str, Any]) -> None:
+@each_row(__file__, "calls.toml")
+def test_times_that_the_account_of_the_call_contradicts_are_rejected(row: Row) -> None:
     call = {**CALL, **row["changes"]}
     started, ended = Cpu(call["start"]), Cpu(call["start"] + 1.0)
     finished = Cpu(ended.total + call["after"])

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from exploring import seeds
 from growing_words import SHAPES, Shape, expect_growth
-from rows import rows_beside, write_files
+from rows import Row, each_row, write_files
 from workbench import first_fast
 from wrong_lists import WAYS, claimed, wrong_list
 
@@ -108,8 +108,8 @@ def test_right_lists_are_accepted_under_every_rule(check: Check) -> None:
         assert check(plain(call.word_counts), claimed(call, merges)) == (0, answer)
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "unreadable.toml"))
-def test_what_cannot_be_right_is_named(check: Check, row: dict[str, Any]) -> None:
+@each_row(__file__, "unreadable.toml")
+def test_what_cannot_be_right_is_named(check: Check, row: Row) -> None:
     table = row.get("table", "1 6162\n").format(many="9" * 1_000_000).encode()
     claims = certificate_of(table, *row.get("merges", []), **row.get("head", {}))
     if "instead" in row:

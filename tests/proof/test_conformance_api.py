@@ -17,7 +17,7 @@ import pytest
 import sabotaged
 import sabotaged_counters
 from checked import error_of
-from rows import merges_of, rows_beside
+from rows import Row, each_row, merges_of
 from sabotaged import right_to_left
 from unruly import takes_two
 from workbench import Call, ran
@@ -159,8 +159,8 @@ def test_failure_without_a_counterexample_has_no_test() -> None:
 # What is wrong
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "faults.toml"))
-def test_wrong_merge_is_explained_by_the_counts_at_its_moment(row: dict[str, Any]) -> None:
+@each_row(__file__, "faults.toml")
+def test_wrong_merge_is_explained_by_the_counts_at_its_moment(row: Row) -> None:
     words = {word.encode(): count for word, count in row["words"].items()}
     call = TrainerCall(words, 9)
     assert call.fault(merges_of(row["merges"]), call.defined()) == row["fault"]

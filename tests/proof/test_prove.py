@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from measured import record_of
-from rows import merges_of, rows_beside
+from rows import Row, each_row, merges_of
 from workbench import cell_of, first_fast, limits_wait, reading_of, recorded_run, unruly
 
 from harness.common import registry
@@ -27,8 +26,8 @@ pytestmark = pytest.mark.usefixtures("measured_once", "unruly_trainers")
 WORDS = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 2), (b"gh", 1)])
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "identities.toml"))
-def test_identity(row: dict[str, Any]) -> None:
+@each_row(__file__, "identities.toml")
+def test_identity(row: Row) -> None:
     options = {"num_merges": 4, "tie_break": None, **row.get("list", {})}
     if options["tie_break"] is not None:
         options["tie_break"] = TieBreak(options["tie_break"])
@@ -61,8 +60,8 @@ def proved(folder: Path, cell: TrainCell) -> tuple[int, Record]:
     return exit_code(records), record
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "judged_runs.toml"))
-def test_run_judges_each_trainer_under_its_rules(tmp_path: Path, row: dict[str, Any]) -> None:
+@each_row(__file__, "judged_runs.toml")
+def test_run_judges_each_trainer_under_its_rules(tmp_path: Path, row: Row) -> None:
     target = row["trainer"]
     card = VariantCard("judged", target, family=target, **row.get("card", {}))
     reading = reading_of(tmp_path, "cd\nab\nef\n" * 3 + "xy")

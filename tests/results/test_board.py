@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from measured import records_of, stored
-from rows import rows_beside
+from rows import Row, each_row
 from workbench import CHECKOUT, Call
 
 from harness.board import page_of
@@ -15,10 +14,8 @@ from harness.common.errors import OK, USAGE
 from harness.results.selection import records_of as records_in
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "board.toml"))
-def test_board_has_the_passages_of_its_row_or_is_refused(
-    row: dict[str, Any], here: Path, call: Call
-) -> None:
+@each_row(__file__, "board.toml")
+def test_board_has_the_passages_of_its_row_or_is_refused(row: Row, here: Path, call: Call) -> None:
     folder = here / "board"
     stored(folder / "records.jsonl", records_of(row["mine"]))
 

@@ -8,7 +8,7 @@ import itertools
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from measured import RECORDS, measured, records_of, stopped
-from rows import abridged, rows_beside
+from rows import Row, abridged, each_row
 from workbench import ran
 
 from harness.common.errors import Refusal
@@ -76,8 +76,8 @@ def marks_of(axes: Axes) -> list[str]:
     return facts
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "charts.toml"))
-def test_chart_shows_the_facts_of_its_row(row: dict[str, Any]) -> None:
+@each_row(__file__, "charts.toml")
+def test_chart_shows_the_facts_of_its_row(row: Row) -> None:
     figure = draw(records_of(row["mine"]), row["kind"], value=row.get("value", "total"))
     assert abridged(facts_of(figure), row["shows"]) == row["shows"]
 

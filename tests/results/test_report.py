@@ -8,12 +8,11 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from measured import RECORDS, measured, records_of
-from rows import rows_beside
+from rows import Row, each_row
 
 import harness
 from harness.records.file import read_records
@@ -26,8 +25,8 @@ BROWSER = next(
 )
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "report.toml"))
-def test_page_has_the_passages_of_its_row(row: dict[str, Any]) -> None:
+@each_row(__file__, "report.toml")
+def test_page_has_the_passages_of_its_row(row: Row) -> None:
     content = page(rows(records_of(row["mine"])))
     for passage in row["page"]:
         assert passage in content

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from measured import records_of, stored
-from rows import rows_beside
+from rows import Row, each_row
 from workbench import CHECKOUT, first_fast, ran
 
 from harness.common import registry
@@ -64,9 +64,9 @@ CLAIMS: list[dict[str, Any]] = PUBLISHED.read("claims.yaml")["claims"]
 PROGRAMS: list[dict[str, Any]] = PUBLISHED.read("series.yaml")["programs"]
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "claims.toml"))
+@each_row(__file__, "claims.toml")
 def test_claims_are_judged_by_records(
-    row: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    row: Row, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored(tmp_path / "records.jsonl", records_of(row["mine"]))
     part = ["--part", str(row["part"])] if "part" in row else []

@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import pytest
 from measured import measured
 from msgspec import structs
-from rows import rows_beside
+from rows import Row, each_row
 from workbench import (
     BRIEF,
     HEAP,
@@ -141,8 +141,8 @@ def test_tasks_are_measured_one_by_one_and_resumed(
     assert run_id not in {own_id for _, _, own_id in shown()}
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "exit_codes.toml"))
-def test_only_proved_merges_are_a_success(row: dict[str, Any]) -> None:
+@each_row(__file__, "exit_codes.toml")
+def test_only_proved_merges_are_a_success(row: Row) -> None:
     records = []
     for trainer in row["trainers"]:
         records.append(measured("heap", 1.0, **{"reason": "because", **trainer}))

@@ -14,7 +14,7 @@ import pytest
 from exploring import examples
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
-from rows import rows_beside
+from rows import Row, each_row
 from workbench import Call, cells, first_fast
 
 from harness import __main__
@@ -57,8 +57,8 @@ def picked(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "overrides.toml"))
-def test_overrides_mean_what_people_write(row: dict[str, Any]) -> None:
+@each_row(__file__, "overrides.toml")
+def test_overrides_mean_what_people_write(row: Row) -> None:
     overrides = [*shlex.split(row.get("given", "")), *overrides_of(row.get("settings", {}))]
     found = compose(overrides)
     pairs = zip(found, row["meant"], strict=True)

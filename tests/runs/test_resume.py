@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from measured import measured
 from msgspec import structs
-from rows import rows_beside
+from rows import Row, each_row
 from workbench import (
     HEAP,
     NAIVE,
@@ -231,8 +231,8 @@ def record_of(cell: TrainCell, block: int, seconds: float = 1.0, **keys: Any) ->
     return measured("a", seconds, **own)
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "pending.toml"))
-def test_pending_cells_follow_from_the_records(tmp_path: Path, row: dict[str, Any]) -> None:
+@each_row(__file__, "pending.toml")
+def test_pending_cells_follow_from_the_records(tmp_path: Path, row: Row) -> None:
     cells = dict(zip("abc", three(tmp_path), strict=True))
     settings = settings_for(tmp_path, repeat=row["repeat"], warm_up=row.get("warm_up", 0))
     records = []
@@ -247,9 +247,9 @@ def test_pending_cells_follow_from_the_records(tmp_path: Path, row: dict[str, An
     assert due == row["due"]
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "precision.toml"))
+@each_row(__file__, "precision.toml")
 def test_the_spread_of_the_first_blocks_says_how_often_each_cell_is_measured(
-    tmp_path: Path, row: dict[str, Any]
+    tmp_path: Path, row: Row
 ) -> None:
     """Cell a is the reference: it is measured as often as any of the others needs it."""
     cells = three(tmp_path)

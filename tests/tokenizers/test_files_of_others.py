@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 from mutated import mutated_json
-from rows import json_beside, rows_beside, write_files
+from rows import Row, each_row, json_beside, write_files
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, isolated, learned
 
 from harness.common.errors import Refusal
@@ -69,10 +69,8 @@ def test_files_of_gpt2_are_read_with_their_own_ids() -> None:
 LETTERS = "aBqsS'123٣½²e\u0301\u200b\u200c\u212a\x00$x \n\r\u3000!?.中ア・イー\u3099\u309b\u3040"
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "tokenizer_json.toml"))
-def test_a_tokenizer_json_means_here_what_hugging_face_means(
-    row: dict[str, Any], tmp_path: Path
-) -> None:
+@each_row(__file__, "tokenizer_json.toml")
+def test_a_tokenizer_json_means_here_what_hugging_face_means(row: Row, tmp_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     path = changed(tmp_path, **row["changes"])
     theirs = tokenizers.Tokenizer.from_file(str(path))
@@ -225,9 +223,9 @@ def test_a_mutated_tokenizer_is_loaded_or_refused(tmp_path: Path, seed: int) -> 
     assert "\n" not in sentence
 
 
-@pytest.mark.parametrize("row", rows_beside(__file__, "arrays.toml"))
+@each_row(__file__, "arrays.toml")
 def test_an_array_that_is_not_ids_is_refused(
-    row: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    row: Row, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save(tmp_path, learned(), {})
     write_files(tmp_path, row["files"])
