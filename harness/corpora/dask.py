@@ -385,6 +385,8 @@ def client_of(scheduler: str) -> Iterator[Any]:
         raise Refusal(
             f"no scheduler answers at {scheduler} ({line_of(error)}); {advice}", UNMEASURED
         ) from error
+    if not client.nthreads():
+        print_stderr(f"waiting for the first worker of {scheduler}")
     try:
         yield client
     finally:
