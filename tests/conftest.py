@@ -122,7 +122,7 @@ def cache_folder(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 @pytest.fixture
 def disk_events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is synced and what is renamed from now on, in this order."""
-    events: list[str] = []
+    events = list[str]()
     rename = Path.rename
 
     def synced(descriptor: int) -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 from planted_faults import copied
-from workbench import ran
+from workbench import Call, ran
 
 from harness.common import errors, registry
-from harness.new_variant import main
 
 STAGE, CARD, TEST = PLACES = [
     "variants/my_stage.py",
@@ -41,9 +40,10 @@ def test_three_files_pass_everything(tmp_path: Path) -> None:
 
 
 def test_an_installed_package_is_not_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     registry.variants()  # are read once, and other tests need them
     monkeypatch.setattr(registry, "conf_folder", lambda: tmp_path / "conf")
-    assert main(["my_stage"]) == errors.UNMEASURED
-    assert "not a checkout; a trainer of your own needs no place in it" in capsys.readouterr().err
+    refused = call("new_variant my_stage")
+    assert refused.code == errors.UNMEASURED
+    assert "not a checkout; a trainer of your own needs no place in it" in refused.err

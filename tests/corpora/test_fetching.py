@@ -177,7 +177,7 @@ def test_full_disk_is_reported(
 
 
 def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
-    messages: list[str] = []
+    messages = list[str]()
     with mock.patch.object(fetch, "print_stderr", messages.append), ThreadPoolExecutor(4) as pool:
         list(pool.map(fetch.fetch, [url(server)] * 4))
     assert len(server.requests) == 1

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from gating import CARD, commit_all, commit_files, git, new_repository
 from rows import write_files
-from workbench import CHECKOUT
+from workbench import CHECKOUT, Call
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -39,13 +39,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-SMALL = ["--card", str(CARD), "--tiers", "identity,time"]
+SMALL = f"--card {CARD} --tiers identity,time"
 
 
-def gated(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    """The exit code of a gate, and what it printed, in one line."""
-    code = gate.main(arguments)
-    return code, " ".join(capsys.readouterr().out.split())
+def in_a_line(printed: str) -> str:
+    return " ".join(printed.split())
 
 
 def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(
@@ -94,18 +92,17 @@ def test_trainer_is_new_without_its_module_or_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_renamed_trainer_is_new_until_its_old_name_is_given(
-    repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_renamed_trainer_is_new_until_its_old_name_is_given(repository: Path, call: Call) -> None:
     git(repository, "checkout", "-qb", "change")
     git(repository, "mv", "mine.py", "fresh.py")
     commit_all(repository)
-    code, shown = gated(capsys, "fresh:train", *SMALL)
+    code, shown, _ = call(f"gate fresh:train {SMALL}")
     assert code == 0
-    assert "fresh:train: new in head: not compared; --base-target TARGET names it in" in shown
-    code, shown = gated(capsys, "fresh:train", *SMALL, "--base-target", "mine:train")
+    new = "fresh:train: new in head: not compared; --base-target TARGET names it in"
+    assert new in in_a_line(shown)
+    code, shown, _ = call(f"gate fresh:train {SMALL} --base-target mine:train")
     assert code == 0
-    assert "fresh:train against mine:train on random_text" in shown
+    assert "fresh:train against mine:train on random_text" in in_a_line(shown)
 
 
 def test_next_gate_removes_the_worktree_of_a_killed_one(repository: Path, tmp_path: Path) -> None:
@@ -239,7 +236,7 @@ def test_each_package_of_the_repository_is_taken_from_the_base(
 
 @pytest.mark.slow
 def test_base_that_imports_a_file_of_the_working_tree_is_no_result(
-    repository: Path, capsys: pytest.CaptureFixture[str]
+    repository: Path, call: Call
 ) -> None:
     folder = repository / "vendored"
     content = f"import sys\nsys.path.insert(0, {str(folder)!r})\nfrom quick import train\n"
@@ -247,26 +244,24 @@ def test_base_that_imports_a_file_of_the_working_tree_is_no_result(
     commit_files(repository, {"mine.py": content, "vendored/quick.py": honest})
     git(repository, "checkout", "-qb", "change")
     commit_files(repository, {"vendored/quick.py": SLOWER})
-    code, shown = gated(capsys, "mine:train", *SMALL)
+    code, shown, _ = call(f"gate mine:train {SMALL}")
     assert code == 22
-    assert f"the results are not trusted: base imported {folder / 'quick.py'}" in shown
+    untrusted = f"the results are not trusted: base imported {folder / 'quick.py'}"
+    assert untrusted in in_a_line(shown)
 
 
 @pytest.mark.slow
-def test_change_of_its_own_card_is_in_the_headline(
-    repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_change_of_its_own_card_is_in_the_headline(repository: Path, call: Call) -> None:
     card = CARD.read_text()
     commit_files(repository, {"gate.yaml": card})
     git(repository, "checkout", "-qb", "change")
     edited = card.replace("limits: {wall: 300}", "limits: {wall: 200}")
     commit_files(repository, {"gate.yaml": edited})
     edit = "the change edits the card of its own gate: -limits: {wall: 300} +limits: {wall: 200}"
-    measuring = ["mine:train", *SMALL, "--card", "gate.yaml"]
-    for arguments in (measuring, ["--replay", str(gate.OUTPUT)]):
-        code, shown = gated(capsys, *arguments)
+    for arguments in (f"mine:train {SMALL} --card gate.yaml", f"--replay {gate.OUTPUT}"):
+        code, shown, _ = call(f"gate {arguments}")
         assert code in (0, 20, 23)
-        assert edit in shown.partition(" identity ")[0]
+        assert edit in in_a_line(shown).partition(" identity ")[0]
 
 
 # What head and the checkout could do
@@ -294,7 +289,7 @@ def test_head_that_makes_the_base_slower_is_not_believed(
     repository: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    call: Call,
 ) -> None:
     """It takes twice as long, and so would what is left of the base."""
     folders = tmp_path / "temporary"
@@ -302,9 +297,8 @@ def test_head_that_makes_the_base_slower_is_not_believed(
     monkeypatch.setattr("tempfile.tempdir", str(folders))
     attack = f"FOLDERS = {str(folders)!r}\nSLOWER = {SLOWER!r}\n{REWRITES_BASE}{SLOWER}"
     (repository / "mine.py").write_text(attack)
-    code, shown = gated(capsys, "mine:train", *SMALL)
+    code, shown, _ = call(f"gate mine:train {SMALL}")
     assert code == 22
     # although its time says the same
-    assert re.search(
-        r"not trusted: checkout/mine\.py.*, of the base, changed while head ran", shown
-    )
+    changed = r"not trusted: checkout/mine\.py.*, of the base, changed while head ran"
+    assert re.search(changed, in_a_line(shown))

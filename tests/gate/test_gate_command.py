@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 from gating import CARD, commit_all, commit_files, git, new_repository
-from workbench import CHECKOUT, heed_signals, processes_that_mention, started, wait_until
+from workbench import CHECKOUT, Call, heed_signals, processes_that_mention, started, wait_until
 
-from harness import table
-from harness.gate import __main__ as gate
 from harness.measure.machine import usable_cores
 from harness.records.file import read_records
 from harness.records.lines import RecordFile
@@ -48,17 +46,16 @@ def test_interruption_ends_every_process(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_variants_are_timed_against_each_other_and_judged_again(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line = ["heap", "--against-variant", "heap_python", "--tiers", "time"]
-    assert gate.main([*line, "--card", str(CARD), "--output", "out"]) == 0
-    text = capsys.readouterr().out
+def test_variants_are_timed_against_each_other_and_judged_again(here: Path, call: Call) -> None:
+    line = f"heap --against-variant heap_python --tiers time --card {CARD}"
+    code, text, _ = call(f"gate {line} --output out")
+    assert code == 0
     verdict = json.loads(Path("out", "verdict.json").read_text())
     assert verdict["base"] == "the variant heap_python"
 
-    assert gate.main(["--replay", "out", "--output", "again"]) == 0
-    assert text.startswith(capsys.readouterr().out + "next: python -m harness.table out shows ")
+    code, shown, _ = call("gate --replay out --output again")
+    assert code == 0
+    assert text.startswith(f"{shown}next: python -m harness.table out shows ")
     again = json.loads(Path("again", "verdict.json").read_text())
     assert again["findings"] == verdict["findings"]
 
@@ -66,18 +63,15 @@ def test_variants_are_timed_against_each_other_and_judged_again(
     sides = [record["gate"]["side"] for record in records if not record["warm_up"]]
     assert [sides.count(side) for side in ("base", "head", "again")] == [6, 6, 2]
     assert len({record["merges_sha256"] for record in records}) == 1
-    assert table.main(["out"]) == 0
-    assert {"side", "base", "head", "again"} <= set(capsys.readouterr().out.split())
+    assert {"side", "base", "head", "again"} <= set(call("table out").out.split())
 
 
 def test_git_ignores_the_default_results(tmp_path: Path) -> None:
     repository = new_repository(tmp_path / "repository")
     for folder in ("results/local/gate", "results/local", "results/mine"):
         RecordFile(repository / folder)
-    assert (
-        git(repository, "status", "--short", "--untracked-files=all")
-        == "?? results/mine/records.jsonl"
-    )
+    untracked = git(repository, "status", "--short", "--untracked-files=all")
+    assert untracked == "?? results/mine/records.jsonl"
 
 
 def ended(command: list[str], folder: Path, **variables: str) -> tuple[int, str]:

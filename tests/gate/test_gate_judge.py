@@ -11,12 +11,11 @@ import pytest
 from measured import records_of
 from msgspec import structs
 from rows import Row, each_row, write_files
-from workbench import CHECKOUT
+from workbench import CHECKOUT, Call
 
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
-from harness.gate import __main__ as gate
 from harness.gate import judge
 from harness.gate.observe import Compared, observe_instructions, session_of
 from harness.gate.rule import new_log, read_accepted, read_gate_card
@@ -35,12 +34,11 @@ CARD = msgspec.to_builtins(read_gate_card("usual", BLOCKS))
 def test_replay_gives_the_verdict_of_its_row(
     row: Row,
     here: Path,
-    capsys: pytest.CaptureFixture[str],
+    call: Call,
 ) -> None:
     store_gate(here / "gate", row)
 
-    code = gate.main(["--replay", "gate", "--output", "again", *row.get("options", [])])
-    out, err = capsys.readouterr()
+    code, out, err = call("gate --replay gate --output again", *row.get("options", []))
     assert code == row.get("exit", 0)
     if "refused" in row:
         assert row["refused"] in err

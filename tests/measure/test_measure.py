@@ -243,7 +243,7 @@ def test_a_parent_that_ignores_its_children_measures_as_any(measured: Measure) -
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         answer, _ = measured("lets_an_orphan_work")
-        assert exit_code_of(lambda: subprocess.run(["false"], check=False).returncode) == 1
+        assert exit_code_of(lambda: subprocess.run(["false"]).returncode) == 1
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert (answer.status, answer.reason) == ("ok", None)

@@ -33,7 +33,7 @@ class RecordsMachine(RuleBasedStateMachine):
         self.path = Path(self.folder.name, FILE_NAME)
         self.store = RecordFile(self.path.parent)
         self.appended: list[tuple[Any, ...]] = []
-        self.runs: list[str] = []
+        self.runs = list[str]()
         self.log: RunLog | None = None
 
     def teardown(self) -> None:

@@ -28,6 +28,7 @@ from workbench import (
     CHECKOUT,
     NAIVE,
     SUPPORT,
+    Call,
     cell_of,
     first_fast,
     full_disk,
@@ -144,9 +145,7 @@ def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> Non
     assert read_records([tmp_path])[0]["data"]["name"] == "caf\\udce9"
 
 
-def test_broken_lines_cost_only_themselves(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_broken_lines_cost_only_themselves(tmp_path: Path, call: Call) -> None:
     rows = [row.values[0] for row in rows_beside(__file__, "broken_lines.toml")]
     rows.append({"line": "[" * 100_000, "complaint": ""})
     store = RecordFile(tmp_path)
@@ -156,8 +155,9 @@ def test_broken_lines_cost_only_themselves(
     append(store, [measured("naive", 2.0)])
 
     assert [record["variant"] for record in read_records([tmp_path])] == ["heap", "naive"]
-    assert records.main(["check", str(tmp_path)]) == UNMEASURED
-    _, *complaints, _ = capsys.readouterr().out.splitlines()
+    checked = call("records check", tmp_path)
+    assert checked.code == UNMEASURED
+    _, *complaints, _ = checked.out.splitlines()
     for number, (row, complaint) in enumerate(zip(rows, complaints, strict=True), 5):
         assert complaint.startswith(f"{store.path}, line {number}: {row['complaint']}")
 
@@ -226,9 +226,7 @@ def test_merges_at_once_double_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a named pipe", "a link"])
-def test_records_are_not_added_to_what_is_not_a_file(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_are_not_added_to_what_is_not_a_file(kind: str, tmp_path: Path, call: Call) -> None:
     """And nothing waits for it."""
     path, elsewhere = tmp_path / "results" / FILE_NAME, tmp_path / "diary.txt"
     path.parent.mkdir()
@@ -239,13 +237,11 @@ def test_records_are_not_added_to_what_is_not_a_file(
         path.symlink_to(elsewhere)
     else:
         os.mkfifo(path)
-        assert table.main([str(path.parent)]) == UNMEASURED
-        assert f"{FILE_NAME} (it is a named pipe)" in capsys.readouterr().err
+        assert f"{FILE_NAME} (it is a named pipe)" in call("table", path.parent).err
 
     given = stored(tmp_path / "given.jsonl", [measured("heap", 1.0)])
-    assert records.main(["merge", str(given), "--output", str(path.parent)]) == UNMEASURED
     refused = f"cannot write records to {path} ({why}); pass another file with --output\n"
-    assert capsys.readouterr().err == refused
+    assert call("records merge --output", path.parent, given) == (UNMEASURED, "", refused)
     assert elsewhere.read_text() == "dear diary\n"
 
 

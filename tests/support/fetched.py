@@ -80,7 +80,7 @@ def url(
 
 def get(data: DataCard) -> tuple[Path, list[str]]:
     """Fetch, without waiting long."""
-    messages: list[str] = []
+    messages = list[str]()
     with mock.patch.multiple(fetch, SECONDS_WITHOUT_A_BYTE=0.3, print_stderr=messages.append):
         return fetch.fetch(data), messages
 

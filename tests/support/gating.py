@@ -12,16 +12,9 @@ CARD = Path(__file__).resolve().parents[1] / "fixtures/command_rows/folder/tiny_
 
 
 def git(folder: Path, *arguments: str) -> str:
-    identity = [
-        "-c",
-        "user.name=test",
-        "-c",
-        "user.email=test@example.org",
-        "-c",
-        "commit.gpgsign=false",
-    ]
-    command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    name = "-c user.name=test -c user.email=test@example.org -c commit.gpgsign=false"
+    command = ["git", "-C", str(folder), *name.split(), *arguments]
+    return subprocess.check_output(command, text=True).strip()
 
 
 def commit_all(folder: Path, message: str = "a change") -> str:

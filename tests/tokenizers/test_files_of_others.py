@@ -17,9 +17,10 @@ import pytest
 from mutated import mutated_json
 from rows import Row, each_row, json_beside, write_files
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, isolated, learned
+from workbench import Call
 
 from harness.common.errors import Refusal
-from harness.tokenizer import Tokenizer, load, main, train
+from harness.tokenizer import Tokenizer, load, train
 from harness.tokenizers.folder import FILES_OF, save
 from harness.tokenizers.forms import ranks_text, read_merges_file
 from harness.tokenizers.learned import Around, spelled, trained
@@ -224,17 +225,12 @@ def test_a_mutated_tokenizer_is_loaded_or_refused(tmp_path: Path, seed: int) -> 
 
 
 @each_row(__file__, "arrays.toml")
-def test_an_array_that_is_not_ids_is_refused(
-    row: Row, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_array_that_is_not_ids_is_refused(row: Row, tmp_path: Path, call: Call) -> None:
     save(tmp_path, learned(), {})
     write_files(tmp_path, row["files"])
     path = tmp_path / next(iter(row["files"]))
-    assert main(["decode", str(tmp_path), str(path)]) == 22
-    assert (
-        capsys.readouterr().err
-        == f"{path} is {row['refused']}; pass one that encode --output wrote\n"
-    )
+    refused = f"{path} is {row['refused']}; pass one that encode --output wrote\n"
+    assert call("tokenizer decode", tmp_path, path) == (22, "", refused)
 
 
 @pytest.mark.parametrize("ids", [[1.5], [999], np.array([[104]])])

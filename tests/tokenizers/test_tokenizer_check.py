@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned
+from workbench import Call
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.measure.machine import version
@@ -101,15 +102,16 @@ def test_each_engine_is_compared_with_ours(tmp_path: Path) -> None:
 def test_the_exit_code_tells_a_difference_from_a_failure(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    call: Call,
     engine: Any,
     code: int,
     answer: str,
 ) -> None:
     monkeypatch.setattr(checking, "ENGINES", {"theirs": engine})
     Tokenizer(learned()).save(tmp_path)
-    assert main(["check", str(tmp_path), "--size", "1kB"]) == code
-    assert answer in capsys.readouterr().out
+    checked = call("tokenizer check --size 1kB", tmp_path)
+    assert checked.code == code
+    assert answer in checked.out
 
 
 @pytest.mark.slow

@@ -148,7 +148,7 @@ def test_a_killed_save_leaves_one_tokenizer_whole(tmp_path: Path, kills: int) ->
 def test_a_save_is_on_disk_before_it_takes_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps: list[str] = []
+    steps = list[str]()
 
     def note(descriptor: int) -> None:
         steps.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
