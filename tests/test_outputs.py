@@ -46,7 +46,7 @@ def refused(command: str, call: Call) -> str:
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 @each_row(__file__, "outputs.toml")
 def test_no_input_is_an_output(row: Row, link: Any, call: Call) -> None:
-    path = Path(row.get("side", row["output"]))
+    path = Path(row.get("side") or row["output"])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     link(Path(row["input"]).absolute(), path)
