@@ -47,8 +47,7 @@ def read(path: str, most: int) -> bytes:  # one more if there are more
 
 
 def fields(name: str, number: int, form: bytes, line: bytes) -> tuple[bytes, ...]:
-    """The groups of an expression that a line must match."""
-    found = re.fullmatch(form + rb"\n", line)
+    found = re.fullmatch(form + rb"\n", line)  # the line must match
     return found.groups() if found else end(2, f"unreadable: line {number} of the {name}")
 
 
@@ -197,6 +196,5 @@ def check(table_path: str, certificate_path: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        end(2, "usage: check_certificate.py TABLE CERTIFICATE")
-    check(*sys.argv[1:])
+    usage = "usage: check_certificate.py TABLE CERTIFICATE"
+    check(*sys.argv[1:]) if len(sys.argv) == 3 else end(2, usage)
