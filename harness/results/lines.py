@@ -16,6 +16,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import counted_text, share_text
@@ -193,10 +195,17 @@ def draw_lines(
 
 
 def _cross(one: DrawnLine, other: DrawnLine) -> bool:
-    """Return whether each of two lines is above the other one, where both have a point."""
-    heights = dict(zip(other.xs, other.ys, strict=True))
-    gaps = [y - heights[x] for x, y in zip(one.xs, one.ys, strict=True) if x in heights]
-    return min(gaps, default=0.0) < 0 < max(gaps, default=0.0)
+    """Return whether each of two lines is above the other one somewhere.
+
+    >>> rising = DrawnLine("a", "a", [1, 3], [Time(1.0), Time(3.0)])
+    >>> level = DrawnLine("b", "b", [2, 4], [Time(2.5), Time(2.5)])
+    >>> _cross(rising, level), _cross(rising, rising)
+    (True, False)
+    """
+    low, high = max(one.xs[0], other.xs[0]), min(one.xs[-1], other.xs[-1])
+    shared = [x for x in (*one.xs, *other.xs) if low <= x <= high]
+    gaps = np.interp(shared, one.xs, one.ys) - np.interp(shared, other.xs, other.ys)
+    return bool((gaps < 0).any() and (gaps > 0).any())
 
 
 def _name_ends(axes: Axes, lines: Sequence[DrawnLine], colours: Sequence[str]) -> None:
