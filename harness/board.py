@@ -25,7 +25,7 @@ from harness.records.file import Record, files_read
 from harness.report import commands
 from harness.results.charts import dots, save_figure
 from harness.results.fields import together
-from harness.results.lines import profile, profile_of
+from harness.results.lines import profile_figure, profile_of
 from harness.results.notes import finding
 from harness.results.ratios import TASK, ratio_of, unlike
 from harness.results.rows import Row, rows
@@ -108,8 +108,7 @@ def page_of(records: Sequence[Record], folder: Path) -> tuple[str, dict[str, par
     parts = ["# The board", markdown_text(headline and f"{headline}."), MISLEADS]
     charts = {}
     with suppress(Refusal):  # one trainer alone has neither
-        profile_of(measured)
-        charts[PROFILE] = partial(profile, measured)
+        charts[PROFILE] = partial(profile_figure, profile_of(measured))
         parts.append(sheet_to_markdown(ratios_sheet(board)))
         printed = f"`python -m harness.table {folder.as_posix()} --profile` prints it."
         parts += [f"![{PROFILED}]({PROFILE})", f"{PROFILED}. {printed}"]

@@ -329,10 +329,13 @@ def profile_sheet(profile: Profile) -> Sheet:
     return Sheet(profile.caption, columns, notes=profile.notes)
 
 
-@styled()
 def profile(rows: Sequence[Row]) -> Figure:
+    return profile_figure(profile_of(rows))
+
+
+@styled()
+def profile_figure(found: Profile) -> Figure:
     """A step line for each trainer over how many times the best one's time it may take."""
-    found = profile_of(rows)
     best = max(found.curves, key=attrgetter("firsts"))
     title = firsts_text(best.name, best.firsts, found.cells, "cells")
     times = sorted({1.0, *chain(*(curve.ratios for curve in found.curves))})
