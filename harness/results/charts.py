@@ -58,7 +58,35 @@ TITLE, SMALL = 12.0, 8.5  # points
 TITLE_LETTERS, LETTERS, NAME_LETTERS = 52, 82, 28  # on a line
 MOST_NOTES = 4
 NAME_HEIGHT = 0.17  # inches
-_STYLE = Path(__file__).with_name("chart.mplstyle")
+_STYLE: Any = {  # matplotlib names its settings in a type that changes with every release
+    "axes.axisbelow": True,
+    "axes.edgecolor": FAINT,
+    "axes.grid": True,
+    "axes.labelcolor": FAINT,
+    "axes.labelsize": SMALL,
+    "axes.linewidth": 0.6,
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "font.sans-serif": ["DejaVu Sans"],
+    "grid.color": LINE,
+    "grid.linewidth": 0.6,
+    "legend.fontsize": SMALL,
+    "legend.frameon": False,
+    "text.color": INK,
+    "text.parse_math": False,  # a dollar in a name is a dollar
+    "xtick.color": FAINT,
+    "xtick.labelsize": SMALL,
+    "ytick.color": FAINT,
+    "ytick.labelsize": SMALL,
+    "ytick.major.size": 0.0,
+    "ytick.minor.size": 0.0,
+    "svg.fonttype": "none",  # text stays text: readable by programs and by those who cannot see
+    "pdf.fonttype": 42,  # text of a paper that can be searched
+    "svg.hashsalt": "pictures",  # equal records give equal bytes
+}
 _DARK = "@media (prefers-color-scheme: dark) {svg{filter: invert(0.93) hue-rotate(180deg)}} "
 METADATA: dict[str, dict[str, str | None]] = {
     ".svg": dict.fromkeys(["Date", "Creator", "Format", "Type"]),
