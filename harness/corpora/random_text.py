@@ -293,9 +293,9 @@ def text_file(card: DataCard) -> Path:
     return cache.kept("texts", key, make).path / TEXT
 
 
-# Instances of a text, which nobody can know before the seed. The random numbers of an instance depend
-# on the text's name, the seed and the instance's index alone, so whoever has the text draws the same
-# instances again. The kinds take turns: a slice of the text, a shuffle of its documents.
+# Instances of a text, which nobody can know before the seed. Only the text's name, the seed and the
+# instance's index decide its random numbers, so anyone who has the text can draw the same instances. The
+# kinds take turns: a slice of the text, a shuffle of its documents.
 
 FEWEST_PIECES = 100
 """Fewer documents are not shuffled, but their lines; fewer lines neither."""

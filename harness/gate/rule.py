@@ -1,5 +1,5 @@
-"""What a gate is told and what it observed: its card, its evidence, the file of what is accepted; and
-the decision about time.
+"""The inputs of a gate's verdict, which are its card, its evidence and the file of accepted changes,
+and the rule that decides about time.
 
 conf/gate/usual.yaml explains each key of the card. Evidence is the records of one run, written as
 they come, so an interrupted gate leaves what it observed; the verdict is a function of them. What is

@@ -1,5 +1,5 @@
-"""The proof: each list of merges is judged by a replay against the true counts of its words, and
-what is wrong is said in the words of the definition.
+"""The proof: a replay judges each list of merges against the true counts of its words, and explains a
+wrong merge in the words of the definition.
 
 The compiled replay (compiled_replay.py) says how many merges are right under one tie-break, and what
 was true when the first wrong one was made: a tie broken otherwise, a pair that is less frequent than
@@ -229,7 +229,7 @@ def table_lines(words: WordCounts) -> Iterator[bytes]:
 def certificate(
     words: WordCounts, merges: Sequence[Merge], tie_break: TieBreak, min_count: int, wanted: int
 ) -> bytes:
-    """The certificate of right merges, of which so many were wanted; they are not judged here."""
+    """The certificate of `merges`, which the caller has proved; `wanted` is how many were requested."""
     table = b"".join(table_lines(words))
     lines = [
         "bpe-certificate 1",

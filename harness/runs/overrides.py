@@ -388,7 +388,7 @@ def prepared_value(argument: str, sweep: bool) -> str:
     if key in ("vocab_size", "first_stage.vocab_size"):
         return f"{key}={','.join(str(parse_number(size) or size) for size in value.split(','))}"
     if key.partition(".")[0] == "vocab_size_at_most":
-        return f"++{key}={value}"  # its keys are data sets, of which the configuration names none
+        return f"++{key}={value}"  # its keys are names of data sets, and the configuration has none
     if key.startswith(("variant.params.", "counting.params.")):
         # Whether the variant takes it is answered later, by what it takes. Hydra reads a command's
         # {} as a mapping.

@@ -30,8 +30,8 @@ from harness.runs.resume import ImportedFiles, open_log
 from harness.worker import exchange
 from variants.contract import TieBreak, WordCounts
 
-# Tokenizers, with save=FOLDER, and certificates: where each goes, and writing it. What writes them is
-# imported late, as few runs save any.
+# Tokenizers, with save=FOLDER, and certificates: where each goes, and writing it. What writes tokenizers
+# is imported late, as few runs save any.
 
 
 class Outputs(NamedTuple):
