@@ -1,9 +1,9 @@
 """Flat: the fastest exact trainer here. All words in one flat text, and nothing looked at that a
 merge leaves alone.
 
-Against seg_status, which it has the positions and the lists from, everything is compiled, and seven
-ideas are added, explained with proofs in docs/explanation/flat.md. Three are parameters, true by
-default; switching one off changes the time and the memory, never the merges.
+Against seg_status, which it has the positions and the lists from, everything is compiled, and ideas
+are added, explained with proofs in docs/explanation/flat.md. Three are parameters, true by default;
+switching one off changes the time and the memory, never the merges.
 
 - `layout`: words of equal weight stand together in blocks, so a position's weight is one look into
   a small array.
