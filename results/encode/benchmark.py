@@ -4,6 +4,8 @@ blocks.
 python results/encode/benchmark.py english=FILE chinese=FILE [...]   # measure, append to figures.jsonl
 python results/encode/benchmark.py --table                           # print the table of what is stored
 
+--figures FILE is another file than figures.jsonl: figures of two machines are two tables.
+
 Each text is cut to --megabytes and trains a tokenizer of each size, by which every engine encodes
 it, and one of half words and half superwords (`english superwords`). Two texts are made of the
 given ones: `chat`, the first text in turns between special tokens, and `unknown`, the last text by
@@ -28,6 +30,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 FIGURES = Path(__file__).parent / "figures.jsonl"
@@ -49,10 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--blocks", type=int, default=3)
     parser.add_argument("--candidate", metavar="PYTHON")
     parser.add_argument("--table", action="store_true", help="print the stored figures")
+    parser.add_argument("--figures", type=Path, default=FIGURES, metavar="FILE")
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.table:
-        print("\n".join(table([json.loads(line) for line in FIGURES.read_text().splitlines()])))
+        stored = [json.loads(line) for line in options.figures.read_text().splitlines()]
+        print("\n".join(table(stored)))
         return 0
     if options.measure:
         engine, folder, text = options.measure
@@ -65,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         texts = dict(text.split("=", 1) for text in options.texts)
         cases = list(made_cases(texts, Path(folder), options.megabytes * 1_000_000))
         for figure in figures(cases, options.blocks, options.candidate):
-            with FIGURES.open("a") as file:
+            with options.figures.open("a") as file:
                 file.write(json.dumps(figure) + "\n")
             print(figure, flush=True)
     return 0
@@ -139,10 +144,15 @@ def figures(
             ended = subprocess.run(command, capture_output=True, text=True)
             about = {"block": block, "text": name, "vocab_size": vocab_size, "engine": engine}
             if ended.returncode:
-                error = (ended.stderr.strip().splitlines() or ["killed"])[-1]
-                yield {**about, "error": re.sub(r"\S*/\S*", "FILE", error)[:200]}
+                yield {**about, "error": error_text(ended.stderr)}
             else:
                 yield {**about, **json.loads(ended.stdout)}
+
+
+def error_text(printed: str) -> str:
+    """The beginning of the exception that ended a process, without paths."""
+    found = re.findall(r"^\w+: (?s:.*)", printed, re.MULTILINE)
+    return shorten(re.sub(r"\S*/\S*", "FILE", found[-1]), 75) if found else "killed"
 
 
 def measured(engine: str, folder: Path, path: Path) -> dict[str, Any]:
