@@ -124,13 +124,17 @@ class Tokenizer:
         self, text: str | bytes, *, threads: int = 1, special_tokens: bool = True
     ) -> np.ndarray[Any, Any]:
         """The same as an array: uint16 if all ids of the vocabulary fit, else uint32."""
-        return self.encode_batch([text], threads=threads, special_tokens=special_tokens)[0]
+        import numpy as np  # late: it is slow to import, and decoding needs none
+
+        at_least("threads", threads)
+        ids, _ = self.encoder(special_tokens).encode_batch([text], threads)
+        return np.asarray(ids)
 
     def encode_batch(
         self, texts: Iterable[str | bytes], *, threads: int = 1, special_tokens: bool = True
     ) -> list[np.ndarray[Any, Any]]:
         """The ids of each of some texts as an array; no token spans two of them."""
-        import numpy as np  # late: it is slow to import, and decoding needs none
+        import numpy as np
 
         at_least("threads", threads)
         refuse_frame(texts, "texts")
