@@ -29,13 +29,6 @@ PAGES = [*CHECKOUT.glob("docs/explanation/*.md"), *CHECKOUT.glob("results/*/*.md
 STORED = re.compile(r" results=(results/[\w/]+)(?: |$)")
 Key = tuple[Any, ...]
 ANSWER = Answer("ok")
-STALE = {
-    "results/sweep/corpora": "naive_extending came later",
-    "results/sweep/large": "the words of multiprocess were counted by native",
-}
-"""Tables that their commands would make otherwise today; to be measured again."""
-
-
 def experiments() -> dict[str, list[list[str]]]:
     """The overrides of the experiments on the pages, by the folder of their records."""
     found: dict[str, list[list[str]]] = {}
@@ -74,11 +67,8 @@ def test_every_folder_of_an_experiment_is_compared() -> None:
 
 
 def folder_of(name: str) -> Any:
-    """The folder, as a slow test if many cells are planned for it; a stale one must fail."""
-    marks = [] if "readme" in name else [pytest.mark.slow]
-    if name in STALE:
-        marks.append(pytest.mark.xfail(reason=STALE[name], strict=True))
-    return pytest.param(name, marks=marks)
+    """The folder, as a slow test if many cells are planned for it."""
+    return pytest.param(name, marks=[] if "readme" in name else [pytest.mark.slow])
 
 
 @pytest.mark.parametrize("folder", list(map(folder_of, COMMANDS)))
