@@ -144,6 +144,8 @@ def differ(low: float, high: float) -> bool:
 
     >>> differ(1.02, 1.04), differ(0.98, 1.04), differ(1.002, 1.01), differ(1 / 1.01, 0.998)
     (True, False, False, False)
+    >>> differ(0.5, 0.9), differ(0.5, 1.0), differ(1.0, 1.5)
+    (True, False, False)
     """
     within_margin = low >= 1 / (1 + MARGIN) and high <= 1 + MARGIN
     return not (low <= 1 <= high or within_margin)
@@ -212,6 +214,8 @@ def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, in
 
     >>> interval_ranks(6), interval_ranks(5), interval_ranks(30), interval_ranks(6, 0.99)
     ((0, 5), None, (9, 20), None)
+    >>> interval_ranks(5, 1 - 2 / 2**5)  # just enough
+    (0, 4)
     """
     # the numbers of ways in which that many fair coins show at most 0, 1, ... heads
     at_most = accumulate(math.comb(number, heads) for heads in range(number + 1))
