@@ -6,6 +6,7 @@ What the command prints is in rows of fixtures/command_rows/records.toml.
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import itertools
 import json
@@ -136,16 +137,23 @@ def test_records_are_read_back_in_order_and_what_they_share_is_stored_once(tmp_p
     of_a_cell = ["cell", "proof", "measurement"]
     assert kinds == ["run", *of_a_cell, "measurement", *of_a_cell]
     assert read_records([store.path, store.path.parent]) == found
+    store.path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(store.path.read_bytes()))
+    assert read_records([store.path.parent]) == found * 2
 
 
 def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> None:
     heap = measured("heap", 1.0)
-    cell = structs.replace(heap.cell, data=Data(name="caf\udce9"))
-    RunLog(RecordFile(tmp_path), RUN).add(cell, heap.measurement)
-    assert read_records([tmp_path])[0]["data"]["name"] == "caf\\udce9"
+    cell = structs.replace(heap.cell, data=Data(name="caf\udce9"), params={"share": 1 / 3})
+    measurement = structs.replace(heap.measurement, cpu_seconds=1 / 3)
+    RunLog(RecordFile(tmp_path), RUN).add(cell, measurement)
+    (found,) = read_records([tmp_path])
+    assert found["data"]["name"] == "caf\\udce9"
+    assert (found["params"], found["cpu_seconds"]) == ({"share": 1 / 3}, round(1 / 3, 12))
 
 
-def test_broken_lines_cost_only_themselves(tmp_path: Path, call: Call) -> None:
+def test_broken_lines_cost_only_themselves(
+    tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [row.values[0] for row in rows_beside(__file__, "broken_lines.toml")]
     rows.append({"line": "[" * 100_000, "complaint": ""})
     store = RecordFile(tmp_path)
@@ -155,6 +163,9 @@ def test_broken_lines_cost_only_themselves(tmp_path: Path, call: Call) -> None:
     append(store, [measured("naive", 2.0)])
 
     assert [record["variant"] for record in read_records([tmp_path])] == ["heap", "naive"]
+    skipped = re.findall("line . *: skipped|skipped .* more lines", capsys.readouterr().err)
+    rest = f"skipped {len(rows) - 2} more lines"
+    assert skipped[-3:] == ["line 5: skipped", "line 6: skipped", rest]
     checked = call("records check", tmp_path)
     assert checked.code == UNMEASURED
     _, *complaints, _ = checked.out.splitlines()
