@@ -22,8 +22,6 @@ command line and what its user relies on.
 A list of one text may be that text. A row runs its module as `python -m ...` does.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import os
 import re

@@ -1,7 +1,5 @@
 """CS336: ours is called as the assignment has it. command_rows/cs336.toml has the commands."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

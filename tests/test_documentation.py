@@ -6,8 +6,6 @@ checkout. Before a block of code a page may say `<!-- file: PATH -->`, which wri
 a model or a program has a test of its own.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -3,8 +3,6 @@
 doors.toml has the doors and what is wrong.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import sys

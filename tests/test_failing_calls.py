@@ -1,7 +1,5 @@
 """System calls that fail: the command says so in a sentence, and nothing half-written is read."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

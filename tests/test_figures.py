@@ -1,7 +1,5 @@
 """Figures within sentences are those of the records and tables that the sentences speak of."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from typing import Any

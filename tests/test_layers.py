@@ -1,7 +1,5 @@
 """Who may import whom and how code is laid out: the architecture, read from the source."""
 
-from __future__ import annotations
-
 import ast
 import collections
 import functools

@@ -2,8 +2,6 @@
 to pass.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

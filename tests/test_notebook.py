@@ -1,7 +1,5 @@
 """The notebook is its text, shows what it printed, and runs from a clean kernel within its time."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -2,8 +2,6 @@
 at the same time.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The list of faults fits the code as it is, and a fault that nothing notices is reported."""
 
-from __future__ import annotations
-
 import ast
 import random
 from datetime import UTC, datetime

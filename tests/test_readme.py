@@ -1,7 +1,5 @@
 """Every page shows what its own commands print and draw."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

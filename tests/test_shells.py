@@ -4,8 +4,6 @@ zsh is the shell of macOS. Typed into it, `#` starts no comment, and an unquoted
 pattern that has to match a file.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """Each stored table has the cells that the commands on its page plan."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -29,6 +27,8 @@ PAGES = [*CHECKOUT.glob("docs/explanation/*.md"), *CHECKOUT.glob("results/*/*.md
 STORED = re.compile(r" results=(results/[\w/]+)(?: |$)")
 Key = tuple[Any, ...]
 ANSWER = Answer("ok")
+
+
 def experiments() -> dict[str, list[list[str]]]:
     """The overrides of the experiments on the pages, by the folder of their records."""
     found: dict[str, list[list[str]]] = {}

@@ -1,7 +1,5 @@
 """The cache: an entry that lost bytes is made again, and the whole can be moved, listed and cleared."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -2,8 +2,6 @@
 one is answered in one sentence.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

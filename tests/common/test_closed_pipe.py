@@ -2,8 +2,6 @@
 always, and their code says so.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

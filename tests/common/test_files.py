@@ -1,7 +1,5 @@
 """Files are written whole, and what killed commands left is removed."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

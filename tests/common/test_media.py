@@ -2,8 +2,6 @@
 it as markup.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

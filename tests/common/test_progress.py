@@ -1,7 +1,5 @@
 """What a terminal and a log show: lines that fit, and the progress of long work."""
 
-from __future__ import annotations
-
 import io
 import sys
 import time

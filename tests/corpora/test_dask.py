@@ -2,8 +2,6 @@
 wherever files are.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """Generated sets are the same bytes everywhere, made once; tables of words are read exactly."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

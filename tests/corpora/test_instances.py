@@ -1,7 +1,5 @@
 """instances=N draws texts that nobody knows before the seed, and the same ones again."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from unittest import mock

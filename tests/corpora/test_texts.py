@@ -2,8 +2,6 @@
 what holds for any text.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

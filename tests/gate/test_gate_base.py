@@ -2,8 +2,6 @@
 cannot change it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

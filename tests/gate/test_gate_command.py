@@ -2,8 +2,6 @@
 gate.toml have its tiers and what it refuses.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

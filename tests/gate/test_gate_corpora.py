@@ -1,7 +1,5 @@
 """The words of the gate's card tell right trainers from those that mistake what is rare."""
 
-from __future__ import annotations
-
 import functools
 import os
 import struct

@@ -1,7 +1,5 @@
 """From a gate's records to the verdict: every state with its exit code, as --replay gives it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One timed run at a time on a machine, unless concurrent=true is set."""
 
-from __future__ import annotations
-
 import fcntl
 import io
 import os

@@ -2,8 +2,6 @@
 the doctor says of what disturbs timing.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -2,8 +2,6 @@
 contradicted.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -2,8 +2,6 @@
 if they are anything else.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 import random

@@ -4,8 +4,6 @@ any moment, whatever list it is given.
 A slow test runs it under the compiler's sanitizers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import random

@@ -4,8 +4,6 @@ What cannot run on this machine is skipped with its reason. Most of the presets 
 slow tests, because there are so many.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable

@@ -4,8 +4,6 @@ becomes a test to paste.
 tests/fixtures/command_rows/proof.toml has most of what the command prints.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable

@@ -5,8 +5,6 @@ The wrong trainers and word counters are in sabotaged.py, ill_mannered.py and sa
 caught.toml lists the checks that must fail each.
 """
 
-from __future__ import annotations
-
 import math
 import pkgutil
 from collections.abc import Callable

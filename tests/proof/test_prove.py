@@ -1,7 +1,5 @@
 """The proof: which identity each list of merges has, alone and in a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A file of records through appends, kills, resumes and merges, in any order."""
 
-from __future__ import annotations
-
 import operator
 import tempfile
 from pathlib import Path

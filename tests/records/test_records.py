@@ -3,8 +3,6 @@
 What the command prints is in rows of fixtures/command_rows/records.toml.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

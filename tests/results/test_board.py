@@ -1,7 +1,5 @@
 """python -m harness.board: the rank, what is not ranked and why, and the page with its charts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

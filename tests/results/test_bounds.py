@@ -1,7 +1,5 @@
 """Merges of one round may be made in any order."""
 
-from __future__ import annotations
-
 import random
 import runpy
 

@@ -1,7 +1,5 @@
 """The one table of fields that everything reads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

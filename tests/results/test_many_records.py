@@ -1,7 +1,5 @@
 """Twice the records cost about twice the work, in calls of functions, whatever is made of them."""
 
-from __future__ import annotations
-
 import cProfile
 from pathlib import Path
 

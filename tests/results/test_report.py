@@ -1,7 +1,5 @@
 """A page says the result first, has everything in it, and nothing of a record is more than text."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -2,8 +2,6 @@
 records alone.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import runpy

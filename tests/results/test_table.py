@@ -1,7 +1,5 @@
 """Tables say what the records say: to the letter, in every form that an outcome can take."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -2,8 +2,6 @@
 is recorded.
 """
 
-from __future__ import annotations
-
 import itertools
 import shutil
 from collections.abc import Sequence

@@ -2,8 +2,6 @@
 answered with one sentence.
 """
 
-from __future__ import annotations
-
 import itertools
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Tokenizers that are extended: their ids stay, whoever made them, and two stages are one command."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The whole command in a process of its own: what it leaves when it is ended, and what it shows."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty

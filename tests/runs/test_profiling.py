@@ -1,7 +1,5 @@
 """profile=cprofile runs each trainer once more under it, and names the files that it left."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

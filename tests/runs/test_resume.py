@@ -2,8 +2,6 @@
 nothing is doubled.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools

@@ -1,7 +1,5 @@
 """`from harness import run`: a list of records that is a frame and a table as well."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Paths that mean another file in the process that counts: the text that was read is proved."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Installed as a wheel, the command finds its configuration from anywhere."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import partial

@@ -2,8 +2,6 @@
 is refused by name.
 """
 
-from __future__ import annotations
-
 import random
 import unicodedata
 from collections.abc import Callable

@@ -4,8 +4,6 @@ refused in a sentence.
 `families.txt` beside this file has the results; docs/how-to/huggingface.md shows them.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

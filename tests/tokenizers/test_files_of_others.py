@@ -2,8 +2,6 @@
 it. What a tokenizer.json does around a text is carried through every door, with the ids of a cut.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

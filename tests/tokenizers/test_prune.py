@@ -1,7 +1,5 @@
 """Pruning takes out what a text never uses, and every text without it keeps its tokens."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

@@ -2,8 +2,6 @@
 published layout.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from itertools import chain, pairwise

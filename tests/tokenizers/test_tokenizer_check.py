@@ -1,7 +1,5 @@
 """Other engines give our ids, or the first difference is shown; texts have their figures."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Any

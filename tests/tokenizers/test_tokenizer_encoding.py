@@ -2,8 +2,6 @@
 come back, and an unknown id is named with its place.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

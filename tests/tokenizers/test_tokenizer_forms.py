@@ -2,8 +2,6 @@
 hold is refused.
 """
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os

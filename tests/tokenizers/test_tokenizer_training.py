@@ -2,8 +2,6 @@
 shorter training.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator

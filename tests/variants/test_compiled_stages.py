@@ -2,8 +2,6 @@
 memory, loading, and the work of the Cython stages.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import itertools

@@ -2,8 +2,6 @@
 fail, tables bigger than memory.
 """
 
-from __future__ import annotations
-
 import errno
 import functools
 import gc

@@ -2,8 +2,6 @@
 beyond it.
 """
 
-from __future__ import annotations
-
 import random
 from array import array
 from collections.abc import Iterable, Iterator

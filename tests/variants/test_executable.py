@@ -2,8 +2,6 @@
 can fail.
 """
 
-from __future__ import annotations
-
 import functools
 import subprocess
 import tempfile

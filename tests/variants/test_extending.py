@@ -1,7 +1,5 @@
 """Training that goes on from merges: what is refused, and seeds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -6,8 +6,6 @@ not know: ideas switched off, guesses so high that the text must be counted agai
 words in batches.
 """
 
-from __future__ import annotations
-
 import itertools
 import mmap
 import random

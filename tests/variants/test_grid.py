@@ -6,8 +6,6 @@ every point that was compiled under every parameter, the tallies against the sta
 how words are passed. Refusals are rows of refusals.toml.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import importlib.util

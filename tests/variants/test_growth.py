@@ -5,8 +5,6 @@ in text, lists and queue, and bytes of tokens moved. Of encoder, decoder and cou
 are, by callgrind, and of what is written in Python its lines.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

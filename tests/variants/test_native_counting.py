@@ -4,8 +4,6 @@ buffer ends.
 The slow tests fuzz for longer and run the scanner under the compiler's sanitizers.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

@@ -2,8 +2,6 @@
 regex.
 """
 
-from __future__ import annotations
-
 import random
 import tracemalloc
 from pathlib import Path

@@ -3,8 +3,6 @@
 Refusals are rows of refusals.toml.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """A variant says in one sentence what it cannot do, and what to do instead: rows of refusals.toml."""
 
-from __future__ import annotations
-
 import heapq
 import re
 import sys

@@ -2,8 +2,6 @@
 words. Refusals are rows of refusals.toml.
 """
 
-from __future__ import annotations
-
 import heapq
 import random
 
