@@ -185,8 +185,8 @@ def test_times_that_the_account_of_the_call_contradicts_are_rejected(row: Row) -
     call = {**CALL, **row["changes"]}
     started, ended = Cpu(call["start"]), Cpu(call["start"] + 1.0)
     finished = Cpu(ended.total + call["after"])
-    process = SimpleNamespace(used=finished, peak_bytes=0)
-    account = ProcessAccount(process, late=call.get("late", 0.0))  # type: ignore[arg-type]
+    process: Any = SimpleNamespace(used=finished, peak_bytes=call.get("peak", 0))
+    account = ProcessAccount(process, call.get("inherited", 0), late=call.get("late", 0.0))
     if call.get("heard", True):
         account.received = Cpu()
         account.begun = Clocks(started, Totals(), Turns(), [], 0.0)
@@ -195,6 +195,9 @@ def test_times_that_the_account_of_the_call_contradicts_are_rejected(row: Row) -
 
     answer = Answer("ok", total=call["total"], seconds={"init": call.get("phases", 0.5)})
     assert re.fullmatch(row["reason"], str(account.contradiction(answer, call["timed_out"])))
+    if row["reason"] == "None" and account.call:
+        account.add_to(answer)
+        assert answer.total == pytest.approx(call.get("shown", call["total"]))
 
 
 # Nothing is left: no process, no file
