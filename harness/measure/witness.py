@@ -214,6 +214,8 @@ def without_answer(exit_code: int) -> Answer:
 
     >>> [without_answer(code).status for code in (1, 0, -1)]
     ['error', 'error', 'killed']
+    >>> without_answer(-99).reason
+    'its process was ended by signal 99'
     """
     if exit_code >= 0:
         return Answer("error", f"its process ended without an answer, exit status {exit_code}")
@@ -260,7 +262,14 @@ class SeenCall(NamedTuple):
 
     @property
     def was_shared(self) -> bool:
-        """Whether other threads or processes did part of the work."""
+        """Whether other threads or processes did part of the work.
+
+        >>> end = Clocks(Cpu(), Totals(), Turns(), [], 0.0)
+        >>> def shared(used):
+        ...     return SeenCall(Cpu(), end, end, 10.0, Cpu(used), Turns(1.0), 0.0).was_shared
+        >>> shared(1.15), shared(1.16)
+        (False, True)
+        """
         alone = OF_ONE_THREAD * self.turns.ran + SECONDS_OF_OTHERS
         alone += SHARE_OF_OTHERS * self.wall_seconds
         return self.used.total > alone or self.begun.child_faults != self.ended.child_faults
@@ -379,6 +388,7 @@ def contradiction(
     >>> contradiction(1.0, {"init": 0.9}, 1.001, 1.0)
     >>> contradiction(0.0, {"init": 0.005}, 0.0, 0.25), contradiction(0.005, {}, 0.0, 0.0)
     (None, None)
+    >>> contradiction(9.6, {}, 10.0, 10.0)
     >>> contradiction(0.1, {}, 2.0, 1.9)
     'its clock shows 100 ms, its parent saw 2.00 s pass'
     >>> contradiction(1.0, {"init": 0.9, "max": 0.9}, 1.0, 1.0)

@@ -170,6 +170,11 @@ def test_words_that_a_counter_leaves_must_be_those_it_reports(
     with pytest.raises(BrokenAnswer, match=message):
         read_answer(tmp_path, 8)
 
+    (tmp_path / "words/counts").rename(tmp_path / "counts")
+    (tmp_path / "words/counts").symlink_to(tmp_path / "counts")
+    with pytest.raises(BrokenAnswer, match="counts is not a plain file"):
+        read_answer(tmp_path, 8)
+
     (tmp_path / "words").rename(tmp_path / "elsewhere")
     (tmp_path / "words").symlink_to("elsewhere")
     with pytest.raises(BrokenAnswer, match="words is a link"):
@@ -194,10 +199,12 @@ def test_times_that_the_account_of_the_call_contradicts_are_rejected(row: Row) -
         account.ended = Clocks(ended, Totals(), turns, [], call["wall"])
 
     answer = Answer("ok", total=call["total"], seconds={"init": call.get("phases", 0.5)})
+    answer.from_file, answer.words = call.get("from_file", False), {"bytes": call.get("bytes", 0)}
     assert re.fullmatch(row["reason"], str(account.contradiction(answer, call["timed_out"])))
     if row["reason"] == "None" and account.call:
         account.add_to(answer)
         assert answer.total == pytest.approx(call.get("shown", call["total"]))
+        assert (answer.cpu_wait_seconds or 0) >= 0
 
 
 # Nothing is left: no process, no file
