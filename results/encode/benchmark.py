@@ -151,8 +151,9 @@ def figures(
 
 def error_text(printed: str) -> str:
     """The beginning of the exception that ended a process, without paths."""
-    found = re.findall(r"^\w+: (?s:.*)", printed, re.MULTILINE)
-    return shorten(re.sub(r"\S*/\S*", "FILE", found[-1]), 75) if found else "killed"
+    _, _, last = printed.rpartition("Traceback (most recent call last):")
+    found = re.search(r"^[\w.]+(: .+)?$", last, re.MULTILINE)
+    return shorten(re.sub(r"\S*/\S*", "FILE", found[0]), 75) if found else "killed"
 
 
 def measured(engine: str, folder: Path, path: Path) -> dict[str, Any]:
