@@ -40,7 +40,7 @@ from harness import report, table
 from harness.common.errors import UNMEASURED, Refusal
 from harness.measure import machine
 from harness.records import __main__ as records
-from harness.records.file import Record, RunLog, read_records
+from harness.records.file import Joined, Record, RunLog, read_records
 from harness.records.lines import FILE_NAME, RecordFile
 from harness.records.schema import Data
 from harness.runs.jobs import without_paths
@@ -122,6 +122,8 @@ def test_the_commit_of_a_project_that_we_are_only_installed_in_is_not_ours(
 
 def test_records_are_read_back_in_order_and_what_they_share_is_stored_once(tmp_path: Path) -> None:
     store = RecordFile(tmp_path / "results")
+    with pytest.raises(Refusal, match=f"{tmp_path / FILE_NAME} .No such file"):
+        read_records([tmp_path])
     unusual = measured("heap", 2.0, block=1, stderr_tail="中文 \n\u2028")
     given = [measured("heap", 1.0), unusual, measured("naive", 3.0, block=2)]
     append(store, given[:2])
@@ -137,6 +139,34 @@ def test_records_are_read_back_in_order_and_what_they_share_is_stored_once(tmp_p
     assert read_records([store.path, store.path.parent]) == found
     store.path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(store.path.read_bytes()))
     assert read_records([store.path.parent]) == found * 2
+
+
+def test_a_record_says_which_attempt_made_it_and_what_was_ended(tmp_path: Path) -> None:
+    """Counters come first, then the warm-up, then the other blocks."""
+    store, heap = RecordFile(tmp_path), measured("heap", 1.0)
+    warm_up = measured("heap", 2.0, warm_up=True).measurement
+    counter = measured("", 3.0, variant=None, cell="count", identity=None)
+    log = RunLog(store, RUN)
+    log.add(heap.cell, heap.measurement, closes=(0, False))
+    log.add(heap.cell, warm_up)
+    warmed, timed = read_records([tmp_path])
+    assert (warmed["block_whole"], timed["block_whole"]) == (False, True)
+    assert warmed["unfinished"] is timed["unfinished"] is True
+
+    resumed = RunLog(store, RUN, lines=[line for line, _ in Joined().read_sound(store.path)])
+    resumed.add(heap.cell, warm_up, closes=(0, True))
+    resumed.add(counter.cell, counter.measurement)
+    resumed.finish()
+    found = read_records([tmp_path])
+    keys = ("cell", "warm_up", "attempt", "block_whole")
+    assert [tuple(record[key] for key in keys) for record in found] == [
+        ("count", False, 2, False),
+        ("train", True, 1, False),
+        ("train", True, 2, True),
+        ("train", False, 1, True),
+    ]
+    assert not any("unfinished" in record for record in found)
+    assert "block_whole" not in heap
 
 
 def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> None:
@@ -164,6 +194,10 @@ def test_broken_lines_cost_only_themselves(
     skipped = re.findall("line . *: skipped|skipped .* more lines", capsys.readouterr().err)
     rest = f"skipped {len(rows) - 2} more lines"
     assert skipped[-3:] == ["line 5: skipped", "line 6: skipped", rest]
+    few = tmp_path / "few.jsonl"
+    few.write_text("{}\n{}\n")
+    assert read_records([few]) == []
+    assert capsys.readouterr().err.count("skipped") == 2
     checked = call("records check", tmp_path)
     assert checked.code == UNMEASURED
     _, *complaints, _ = checked.out.splitlines()
