@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -88,22 +89,46 @@ def test_the_example_of_the_page_is_what_we_write_and_what_is_accepted(tmp_path:
 
     shutil.copy(CHECKER, tmp_path)
     write_files(tmp_path, {"table": table, "certificate": claims})
-    command = f"{sys.executable} -I -S check_certificate.py table certificate "
     answer = "accepted: 4 of 10 merges, tie_break greatest_bytes, min_count 1\n"
-    for redirection, ending in {"": (0, answer), ">&-": (2, ""), ">/dev/full": (2, "")}.items():
+    endings = {
+        "table certificate": (0, answer),
+        "- certificate < table": (0, answer),
+        "table certificate >&-": (2, ""),
+        "table certificate >/dev/full": (2, ""),
+        "table": (2, "usage: check_certificate.py TABLE CERTIFICATE\n"),
+        "table none": (2, "unreadable: cannot read none (No such file or directory)\n"),
+    }
+    for arguments, ending in endings.items():
         ended = subprocess.run(
-            command + redirection, shell=True, capture_output=True, text=True, cwd=tmp_path
+            f"{sys.executable} -I -S check_certificate.py {arguments}",
+            shell=True,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
         )
         assert (ended.returncode, ended.stdout, ended.stderr) == (*ending, "")
 
 
 def test_right_lists_are_accepted_under_every_rule(check: Check) -> None:
-    for seed in range(16):
-        call = random_call(seed, list(TieBreak)[seed // 2 % 4])
-        merges = call.defined()
+    """To their end and before it; without their last merge they are wrong."""
+    drawn = [random_call(seed, list(TieBreak)[seed // 2 % 4]) for seed in range(16)]
+    for call in (*drawn, TrainerCall({b"ab": 4, b"cd": 9}, 5, min_count=5)):
+        words, merges = plain(call.word_counts), call.defined()
         rule = f"tie_break {call.tie_break.value}, min_count {call.min_count}"
         answer = f"accepted: {len(merges)} of {call.num_merges} merges, {rule}"
-        assert check(plain(call.word_counts), claimed(call, merges)) == (0, answer)
+        assert check(words, claimed(call, merges)) == (0, answer)
+
+        start = merges[:-1]
+        assert check(words, claimed(replace(call, num_merges=len(start)), start))[0] == 0
+        missing = f"wrong: merge {len(merges)} is missing: a pair with that count is left"
+        assert not merges or check(words, claimed(call, start)) == (1, missing)
+
+
+def test_every_byte_and_token_has_its_place_in_the_order_of_ids(check: Check) -> None:
+    words = {bytes((byte, 97)): 1 for byte in range(256)} | {b"xx": 9, b"xxa": 1}
+    for tie_break in TieBreak:
+        call = TrainerCall(words, 300, tie_break)
+        assert check(plain(words), claimed(call, call.defined()))[0] == 0
 
 
 @each_row(__file__, "unreadable.toml")
