@@ -254,6 +254,9 @@ def inherited_first(
     """All inherited merges before the new ones, and which of those stay if the merges are right.
 
     Fewer merges than inherited ones mean that so many of the first are right, and the next is not.
+
+    >>> inherited_first([(b"\\xff", b"b")], [(b"a", b"a"), (b"\\xff", b"b")], "met")
+    ([(b'a', b'a'), (b'\\xff', b'b')], [False, True])
     """
     if inheriting == "kept":
         equal = first_difference(beginning(merges, len(inherited)), inherited)

@@ -45,7 +45,7 @@ def prove(
         return Identity(UNPROVED, reason="it was stopped before its first merge")
     needed = max(replay.num_merges, 0) if whole else made
     if made > needed:
-        reason = f"it made {count_text(made)} merges, and {count_text(needed)} were requested"
+        reason = f"it made {counted_text(made, 'merge')}, and {count_text(needed)} were requested"
         return Identity(WRONG, reason=reason, merge=needed + 1)
 
     replay = replace(replay, num_merges=needed)
@@ -77,7 +77,7 @@ def wrong_at(replay: Replay, number: int, tie_breaks: Sequence[TieBreak]) -> Ide
 
     moment = replay.end
     left = f", with pairs left that occur {occasions_text(moment.highest)}" if moment else ""
-    reason = f"it ended after {count_text(len(replay.merges))} merges{left}"
+    reason = f"it ended after {counted_text(len(replay.merges), 'merge')}{left}"
     return Identity(WRONG, reason=reason, merge=number)
 
 
@@ -161,6 +161,10 @@ def describe(step: Step) -> str:
     >>> tied = {TieBreak.RAW_BYTES: (b"a", b"b"), TieBreak.GREATEST_BYTES: (b"c", b"d")}
     >>> describe(Step(7, (b"a", b"b"), "", 3, 3, 2, tied))
     "merge 7: b'a' + b'b', 3 times, a tie with 1 other; raw_bytes takes b'a' + b'b'; greatest_bytes takes b'c' + b'd'"
+    >>> describe(Step(2, (b"a", b"b"), "", 1, 1, 1))
+    "merge 2: b'a' + b'b', once, the most frequent pair of its moment"
+    >>> describe(Step(2, (b"a", b"b"), "", 1, 3, 1, {TieBreak.RAW_BYTES: (b"c", b"d")}))
+    "merge 2: b'a' + b'b', once; the most frequent is b'c' + b'd', 3 times"
     """
     text = f"merge {step.number}: {merge_text(step.merge)}"
     if step.reason:
@@ -199,6 +203,10 @@ def words_fault(got: WordCounts, want: WordCounts) -> str | None:
 
     >>> words_fault(WordCounts.from_items([(b" low", 47)]), WordCounts.from_items([(b" low", 45)]))
     "its words differ in 1 word: ' low' has count 47, not 45"
+    >>> words_fault(WordCounts.from_items([(b"a", 1)]), WordCounts.from_items([(b"b", 2)]))
+    "its words differ in 2 words: 'b' has count 0, not 2"
+    >>> words_fault(WordCounts.from_items([(b"a", 3)]), WordCounts.from_items([(b"b", 2)]))
+    "its words differ in 2 words: 'a' has count 3, not 0"
     """
     mine, right = dict(got.items()), dict(want.items())
     differing = {word for word, _ in mine.items() ^ right.items()}

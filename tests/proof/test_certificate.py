@@ -23,7 +23,7 @@ from workbench import first_fast
 from wrong_lists import WAYS, claimed, wrong_list
 
 from harness.__main__ import main as harness
-from harness.common.errors import OK
+from harness.common.errors import OK, Refusal
 from harness.proof import prove
 from harness.proof.checks import CheckFailed, TrainerCall
 from harness.proof.compiled_replay import Replay
@@ -218,6 +218,17 @@ def test_work_grows_with_the_words(check: Check, work: list[int], shape: Shape, 
         return work[0]
 
     expect_growth(shape, size, work_of)
+
+
+def test_a_certificate_is_compressed_by_its_name_and_only_of_plain_training(tmp_path: Path) -> None:
+    for name in ("c", "c.gz"):
+        prove.write_certificate(tmp_path / name, b"claims", overwrite=False)
+    assert (tmp_path / "c").read_bytes() == b"claims"
+    assert gzip.decompress((tmp_path / "c.gz").read_bytes()) == b"claims"
+
+    prove.check_plain(True)
+    with pytest.raises(Refusal, match="a certificate is of plain training"):
+        prove.check_plain(False)
 
 
 @pytest.mark.slow
