@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet
 import pytest
 from gating import new_repository
@@ -41,7 +42,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.measure import machine
 from harness.records import __main__ as records
 from harness.records.file import Joined, Record, RunLog, read_records
-from harness.records.lines import FILE_NAME, RecordFile
+from harness.records.lines import FILE_NAME, RecordFile, decoded_line
 from harness.records.schema import Data
 from harness.runs.jobs import without_paths
 
@@ -125,7 +126,7 @@ def test_records_are_read_back_in_order_and_what_they_share_is_stored_once(tmp_p
     with pytest.raises(Refusal, match=f"{tmp_path / FILE_NAME} .No such file"):
         read_records([tmp_path])
     unusual = measured("heap", 2.0, block=1, stderr_tail="中文 \n\u2028")
-    given = [measured("heap", 1.0), unusual, measured("naive", 3.0, block=2)]
+    given = [measured("heap", 0.0), unusual, measured("naive", 3.0, block=2)]
     append(store, given[:2])
     append(store, given[2:])
 
@@ -177,6 +178,15 @@ def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> Non
     (found,) = read_records([tmp_path])
     assert found["data"]["name"] == "caf\\udce9"
     assert (found["params"], found["cpu_seconds"]) == ({"share": 1 / 3}, round(1 / 3, 12))
+
+
+def test_what_a_line_leaves_out_is_what_it_was_when_it_was_written() -> None:
+    for row in rows_beside(__file__, "least_lines.toml"):
+        (line,) = row.values
+        read = decoded_line(line["line"].encode())
+        assert not isinstance(read, str), read
+        assert {name: getattr(read, name) for name in line["left_out"]} == line["left_out"]
+        assert msgspec.json.encode(read) == line["line"].encode()
 
 
 def test_broken_lines_cost_only_themselves(
@@ -232,11 +242,13 @@ def test_a_record_that_does_not_fit_becomes_an_error(row: dict[str, Any], tmp_pa
 def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path) -> None:
     store = RecordFile(tmp_path)
     append(store, [measured("heap", 1.0)])
+    before = store.path.read_bytes()
     sentence = r"^cannot write records to .* \(File too large\)"
     with full_disk(4096), pytest.raises(Refusal, match=sentence) as full:  # what fits is written
         append(store, [measured("heap", 3.0, stderr_tail="x" * 8000)])
 
     assert full.value.exit_code == UNMEASURED
+    assert store.path.read_bytes() == before
     append(store, [measured("heap", 4.0)])
     assert [record["cpu_seconds"] for record in read_records([tmp_path])] == [1.0, 4.0]
 
