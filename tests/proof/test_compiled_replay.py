@@ -186,6 +186,14 @@ def test_what_was_left_out_is_remembered() -> None:
     assert (judged.right, judged.too_few) == (2, False)
 
 
+def test_no_pair_that_spells_an_inherited_token_is_the_best_of_a_moment() -> None:
+    inherited = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
+    words = WordCounts.from_items([(b"abc", 5), (b"xy", 1)])
+    moment = Replay(words, inherited, 4, inherited=inherited).moment(3)
+    assert moment is not None
+    assert (moment.highest, moment.choice(GREATEST)) == (1, (b"x", b"y"))
+
+
 def test_what_a_veto_of_ones_own_raises_is_raised() -> None:
     words = WordCounts.from_items([(b"ab", 1), (b"abc", 1)])
 

@@ -146,7 +146,9 @@ def test_a_record_says_which_attempt_made_it_and_what_was_ended(tmp_path: Path) 
     """Counters come first, then the warm-up, then the other blocks."""
     store, heap = RecordFile(tmp_path), measured("heap", 1.0)
     warm_up = measured("heap", 2.0, warm_up=True).measurement
-    counter = measured("", 3.0, variant=None, cell="count", identity=None)
+    counter = measured("", 3.0, variant=None, cell="count", identity=None, threads=None)
+    assert counter.sample
+    assert counter.sample.threads == 1
     log = RunLog(store, RUN)
     log.add(heap.cell, heap.measurement, closes=(0, False))
     log.add(heap.cell, warm_up)
