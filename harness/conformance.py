@@ -42,6 +42,7 @@ from harness.measure.machine import import_from
 from harness.measure.process import Sandbox, worker_environment
 from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import without_answer
+from harness.proof.cases import random_call
 from harness.proof.checks import (
     FAILED,
     PASSED,
@@ -57,7 +58,6 @@ from harness.proof.checks import (
 )
 from harness.proof.counter_checks import counter_checks as counter_checks
 from harness.proof.counter_checks import random_file
-from harness.proof.trainer_checks import random_call
 from harness.proof.trainer_checks import trainer_checks as trainer_checks
 from harness.worker import BEHIND_THE_STANDARD_LIBRARY, CHANNEL, STANDARD_LIBRARY_FIRST
 from harness.worker.calling import parameters_of, reads_corpus

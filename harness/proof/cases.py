@@ -1,17 +1,19 @@
-"""Worked examples for trainers: word counts, the merges they must give, and why each is here.
+"""What trainers are called with: worked examples with the merges they must give and why each is here,
+and random and large words.
 
-Every case was worked out by hand from the definition and shows a mistake that somebody made or
-nearly made. The reason is part of the case, because it is printed when the case fails. To add one,
+Every example was worked out by hand from the definition and shows a mistake that somebody made or
+nearly made. The reason is part of it, because it is printed when it fails. To add one,
 add it to a table below. The examples for word counters are in counter_checks.py.
 """
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from harness.proof.checks import TrainerCall
+from harness.proof.checks import TrainerCall, Words, to_exhaustion
 from variants.contract import Merge, TieBreak
 
 OPTIONS: dict[str, Callable[[str], Any]] = {
@@ -282,3 +284,89 @@ S7: thenthe*2 the*5 -> t+h th+e | veto=protected:746865  # a token that is learn
 """,
     training,
 )
+
+UNINHERITABLE = (
+    ("ab+c a+b", 9, "merges out of their order cannot all be kept"),
+    ("a+b a+b", 9, "a token is spelled once"),
+    ("a+b b+c ab+c a+bc", 9, "a token is spelled once"),
+    ("a+b b+c", 1, "num_merges counts the inherited merges"),
+)
+"""Lists that nobody can go on from, with `num_merges` and why."""
+
+
+# Random and large words. Alphabets of few symbols, with NUL and 0xFF among them, make runs, repeats
+# and ties, which is where trainers go wrong.
+
+SAMPLES: tuple[Words, ...] = (
+    {b"low": 5, b"lower": 2, b"widest": 3, b"newest": 6},
+    {b"abcststefstbbef": 1, b"\x00!?!?": 2, b"aaaaa": 3},
+    {b"zb": 1, b" a": 1, b"\xc3\xa9": 1, b"usz": 1, b"usbz": 1, b"ab": 1, b"ac": 1, b"caca": 1},
+)
+ALPHABET = (ord("a"), ord("b"), 0x00, 0x01, 0xFF)
+LETTERS = (*b"ab :\xc3\xa9\n",)
+VETOES = (
+    "none", "superbpe", "bytes:3", "characters:2", "whole_characters",
+    "[whole_characters,bytes:4]", "protected:61.c3a9", "none",
+)  # fmt: skip
+
+
+def random_words(
+    chance: random.Random, letters: Sequence[int], number: int, longest: int
+) -> dict[bytes, int]:
+    """Words over these letters, at most so many; one weight in ten is beyond 32 bits."""
+    words: dict[bytes, int] = {}
+    for _ in range(number):
+        word = bytes(chance.choices(letters, k=chance.randint(1, longest)))
+        words[word] = chance.randint(1, 6) + (2**32 if chance.random() < 0.1 else 0)
+    return words
+
+
+def random_call(seed: int, tie_break: TieBreak) -> TrainerCall:
+    """Words over one to four symbols, the first tiny, trained on to the end; one call in four has a
+    min_count.
+    """
+    chance = random.Random(seed)
+    letters = chance.sample(ALPHABET, chance.randint(1, 4))
+    number = chance.randint(1, min(seed // 10 + 1, 8))
+    words = random_words(chance, letters, number, min(seed // 5 + 3, 16))
+    min_count = (1, 1, 1, 1, 1, 1, 2, 5)[seed % 8]
+    return TrainerCall(words, to_exhaustion(words), tie_break, min_count)
+
+
+def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
+    """Words, one of them perhaps a long run, and a list that the definition can inherit."""
+    chance = random.Random(seed)
+    letters = chance.sample(LETTERS, chance.randint(2, len(LETTERS)))
+    words = random_words(chance, letters, chance.randint(1, 7), 18)
+    words[bytes(letters[:1]) * chance.choice((1, 1, 40))] = 1
+
+    others = random_words(chance, letters, 4, 9)
+    learned_from = chance.choice((words, others, {**others, **words}))
+    inherited = TrainerCall(learned_from, chance.randint(0, 12)).defined()
+    inheriting = chance.choice(("kept", "met"))
+    if inheriting == "met" and chance.random() < 0.5:
+        inherited = chance.sample(inherited, len(inherited)) + inherited[:1]
+
+    num_merges = len(inherited) + chance.choice((0, 3, to_exhaustion(words)))
+    rules = (chance.choice((1, 1, 2)), tuple(inherited), inheriting, chance.choice(VETOES))
+    return TrainerCall(words, num_merges, tie_break, *rules)
+
+
+def large_calls(tie_break: TieBreak) -> dict[str, TrainerCall]:
+    """Calls with long words, and with many."""
+    letters = bytes(random.Random(3000).choices(b"ab", k=3000))
+    # after some hundred merges of short words over few bytes with small weights, most are ties
+    with_ties = random_words(random.Random(1500), range(0, 240, 10), 700, 7)
+    # more words than 16 bits can number; the last ones have the largest counts
+    many = {number.to_bytes(3, "big"): 1 + 50 * (number >> 16) for number in range(70_000)}
+    # a word for each byte, which is first in one and last in another; no two counts are equal
+    bytewise = {bytes((first, first ^ 0x5A)): 1 + first * 7 % 256 for first in range(256)}
+
+    return {
+        # lengths stored in one byte, or two
+        "run_of_70000": TrainerCall({b"a" * 70_000: 1}, 200, tie_break),
+        "3000_letters": TrainerCall({letters: 1}, 200, tie_break),
+        "1100_merges_with_many_ties": TrainerCall(with_ties, 1100, tie_break),
+        "70000_words": TrainerCall(many, 2, tie_break),
+        "every_byte_first_and_last": TrainerCall(bytewise, 256, tie_break),
+    }

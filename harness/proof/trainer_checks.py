@@ -2,14 +2,12 @@
 the definition.
 
 The definition is a slow, short program (the registry names it), run on the same words; merges are
-compared one by one. Alphabets of few symbols, with NUL and 0xFF among them, make runs, repeats and
-ties, which is where trainers go wrong. A trainer that takes `inherited` by name is also checked
-going on from merges as variants/extending.py defines it.
+compared one by one. A trainer that takes `inherited` by name is also checked going on from merges as
+variants/extending.py defines it.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from array import array
 from collections.abc import Callable, Sequence
@@ -18,7 +16,17 @@ from functools import partial
 from typing import Any
 
 from harness.common.units import count_text
-from harness.proof.cases import EXTENSION_CASES, MERGE_CASES, Case, merges_from
+from harness.proof.cases import (
+    EXTENSION_CASES,
+    MERGE_CASES,
+    SAMPLES,
+    UNINHERITABLE,
+    Case,
+    large_calls,
+    merges_from,
+    random_call,
+    random_extension,
+)
 from harness.proof.checks import (
     WIDTHS,
     Check,
@@ -26,24 +34,12 @@ from harness.proof.checks import (
     CheckSkipped,
     Subject,
     TrainerCall,
-    Words,
     reported_phases,
     to_exhaustion,
 )
 from variants.contract import PHASES, Meter, TieBreak, Unavailable, WordCounts
 
 NEEDED_PHASES = ("init", "max", "update")
-SAMPLES: tuple[Words, ...] = (
-    {b"low": 5, b"lower": 2, b"widest": 3, b"newest": 6},
-    {b"abcststefstbbef": 1, b"\x00!?!?": 2, b"aaaaa": 3},
-    {b"zb": 1, b" a": 1, b"\xc3\xa9": 1, b"usz": 1, b"usbz": 1, b"ab": 1, b"ac": 1, b"caca": 1},
-)
-ALPHABET = (ord("a"), ord("b"), 0x00, 0x01, 0xFF)
-LETTERS = (*b"ab :\xc3\xa9\n",)
-VETOES = (
-    "none", "superbpe", "bytes:3", "characters:2", "whole_characters",
-    "[whole_characters,bytes:4]", "protected:61.c3a9", "none",
-)  # fmt: skip
 SEEDS, EXTENSION_SEEDS = 200, 60
 MANY_CALLS, SECONDS_FOR_CALLS = 1200, 10.0
 
@@ -62,7 +58,9 @@ def trainer_checks(
     checks += seeded(
         "check_equals_definition", "random words", random_call, SEEDS, [first] * 4 + others
     )
-    checks += large_inputs(first)
+    for name, call in large_calls(first).items():
+        group = "long words" if len(call.words) == 1 else "large inputs"
+        checks.append(Check(f"check_{name}", group, call.expect_definition))
     checks.append(Check("check_a_thousand_calls", "large inputs", partial(check_many_calls, first)))
     return checks + (extension_checks(tie_breaks) if extending else [])
 
@@ -259,13 +257,6 @@ def check_width_is_irrelevant(train: Subject, call: TrainerCall) -> None:
 
 # Going on from merges
 
-UNINHERITABLE = (
-    ("ab+c a+b", 9, "merges out of their order cannot all be kept"),
-    ("a+b a+b", 9, "a token is spelled once"),
-    ("a+b b+c ab+c a+bc", 9, "a token is spelled once"),
-    ("a+b b+c", 1, "num_merges counts the inherited merges"),
-)
-
 
 def check_refuses_to_inherit(tie_break: TieBreak, train: Subject) -> None:
     for merges, num_merges, why in UNINHERITABLE:
@@ -279,71 +270,3 @@ def check_refuses_to_inherit(tie_break: TieBreak, train: Subject) -> None:
                 f"raised {type(error).__name__}, not ValueError: {why}\n{call}"
             ) from error
         raise CheckFailed(f"raised no ValueError: {why}\n{call}")
-
-
-# Random and large inputs
-
-
-def random_words(
-    chance: random.Random, letters: Sequence[int], number: int, longest: int
-) -> dict[bytes, int]:
-    """Words over these letters, at most so many; one weight in ten is beyond 32 bits."""
-    words: dict[bytes, int] = {}
-    for _ in range(number):
-        word = bytes(chance.choices(letters, k=chance.randint(1, longest)))
-        words[word] = chance.randint(1, 6) + (2**32 if chance.random() < 0.1 else 0)
-    return words
-
-
-def random_call(seed: int, tie_break: TieBreak) -> TrainerCall:
-    """Words over one to four symbols, the first tiny, trained on to the end; one call in four has a
-    min_count.
-    """
-    chance = random.Random(seed)
-    letters = chance.sample(ALPHABET, chance.randint(1, 4))
-    number = chance.randint(1, min(seed // 10 + 1, 8))
-    words = random_words(chance, letters, number, min(seed // 5 + 3, 16))
-    min_count = (1, 1, 1, 1, 1, 1, 2, 5)[seed % 8]
-    return TrainerCall(words, to_exhaustion(words), tie_break, min_count)
-
-
-def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
-    """Words, one of them perhaps a long run, and a list that the definition can inherit."""
-    chance = random.Random(seed)
-    letters = chance.sample(LETTERS, chance.randint(2, len(LETTERS)))
-    words = random_words(chance, letters, chance.randint(1, 7), 18)
-    words[bytes(letters[:1]) * chance.choice((1, 1, 40))] = 1
-
-    others = random_words(chance, letters, 4, 9)
-    learned_from = chance.choice((words, others, {**others, **words}))
-    inherited = TrainerCall(learned_from, chance.randint(0, 12)).defined()
-    inheriting = chance.choice(("kept", "met"))
-    if inheriting == "met" and chance.random() < 0.5:
-        inherited = chance.sample(inherited, len(inherited)) + inherited[:1]
-
-    num_merges = len(inherited) + chance.choice((0, 3, to_exhaustion(words)))
-    rules = (chance.choice((1, 1, 2)), tuple(inherited), inheriting, chance.choice(VETOES))
-    return TrainerCall(words, num_merges, tie_break, *rules)
-
-
-def large_inputs(tie_break: TieBreak) -> list[Check]:
-    """Comparisons on long words, and on many."""
-    letters = bytes(random.Random(3000).choices(b"ab", k=3000))
-    # after some hundred merges of short words over few bytes with small weights, most are ties
-    with_ties = random_words(random.Random(1500), range(0, 240, 10), 700, 7)
-    # more words than 16 bits can number; the last ones have the largest counts
-    many = {number.to_bytes(3, "big"): 1 + 50 * (number >> 16) for number in range(70_000)}
-    # a word for each byte, which is first in one and last in another; no two counts are equal
-    bytewise = {bytes((first, first ^ 0x5A)): 1 + first * 7 % 256 for first in range(256)}
-
-    checks = []
-    for name, group, number, words in (
-        # lengths stored in one byte, or two
-        ("check_run_of_70000", "long words", 200, {b"a" * 70_000: 1}),
-        ("check_3000_letters", "long words", 200, {letters: 1}),
-        ("check_1100_merges_with_many_ties", "large inputs", 1100, with_ties),
-        ("check_70000_words", "large inputs", 2, many),
-        ("check_every_byte_first_and_last", "large inputs", 256, bytewise),
-    ):
-        checks.append(Check(name, group, TrainerCall(words, number, tie_break).expect_definition))
-    return checks

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from harness.proof.cases import random_call
 from harness.proof.checks import TrainerCall
 from harness.proof.compiled_replay import token_ids
-from harness.proof.trainer_checks import random_call
 from harness.worker.calling import expect_merges
 from harness.worker.exchange import merges_sha256, packed, unpacked
 from variants.contract import GREATEST_BYTES, Merges

@@ -25,10 +25,10 @@ from wrong_lists import WAYS, claimed, wrong_list
 from harness.__main__ import main as harness
 from harness.common.errors import OK, Refusal
 from harness.proof import prove
+from harness.proof.cases import random_call
 from harness.proof.checks import CheckFailed, TrainerCall
 from harness.proof.compiled_replay import Replay
 from harness.proof.prove import certificate, digest_line, table_lines
-from harness.proof.trainer_checks import random_call
 from harness.replay import main as replay
 from variants import flat
 from variants.contract import TieBreak, WordCounts
@@ -128,7 +128,7 @@ def test_every_byte_and_token_has_its_place_in_the_order_of_ids(check: Check) ->
     words = {bytes((byte, 97)): 1 for byte in range(256)} | {b"xx": 9, b"xxa": 1}
     for tie_break in TieBreak:
         call = TrainerCall(words, 300, tie_break)
-        assert check(plain(words), claimed(call, call.defined()))[0] == 0
+        assert check(plain(call.word_counts), claimed(call, call.defined()))[0] == 0
 
 
 @each_row(__file__, "unreadable.toml")

@@ -8,8 +8,8 @@ from hypothesis import strategies as some
 from recounted import recounted
 from workbench import CHECKOUT
 
+from harness.proof.cases import random_call
 from harness.proof.checks import TrainerCall
-from harness.proof.trainer_checks import random_call
 from variants.contract import Merge, TieBreak
 
 rounds = runpy.run_path(str(CHECKOUT / "results/bounds/bounds.py"))["rounds"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from harness.proof.trainer_checks import random_words
+from harness.proof.cases import random_words
 from variants import naive_extending
 from variants.contract import Merge, WordCounts
 

@@ -169,6 +169,16 @@ def refuses_nothing(*_: Any, inherited: Sequence[Merge] = (), **__: Any) -> list
     return list(inherited)
 
 
+def refuses_another_order_only(*_: Any, inherited: Sequence[Merge] = (), **__: Any) -> list[Merge]:
+    if len(inherited[0][0]) > 1:
+        raise ValueError("its token is not made yet")
+    return list(inherited)
+
+
+def refuses_by_another_error(*_: Any, **__: Any) -> list[Merge]:
+    raise KeyError("its token is not made yet")
+
+
 def inherits_in_one_thread_only(
     *arguments: Any, threads: int = 1, inherited: Sequence[Merge] = (), **options: Any
 ) -> list[Merge]:

@@ -17,10 +17,10 @@ from ill_mannered import changing, ignores_min_count
 from unruly import returning
 
 from harness.common.values import first_difference
+from harness.proof.cases import random_call, random_extension
 from harness.proof.checks import CheckFailed, TrainerCall
 from harness.proof.compiled_replay import token_ids
 from harness.proof.prove import certificate
-from harness.proof.trainer_checks import random_call, random_extension
 from variants.contract import Merge, TieBreak
 
 

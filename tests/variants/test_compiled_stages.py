@@ -22,7 +22,7 @@ from rows import Row, each_row
 from workbench import CHECKOUT, corpus_of, first_fast, ran, work_of
 
 from harness.common import registry
-from harness.proof.trainer_checks import random_words
+from harness.proof.cases import random_words
 from variants import cpp, cython_stages, flat, flat_file, heap, naive, vetoes
 from variants.contract import LARGEST_COUNT, Merge, Meter, TieBreak, Unavailable, WordCounts
 

@@ -20,7 +20,7 @@ from random_extensions import random_table
 from sanitizers import case_text, lines_of, sanitized
 from workbench import first_fast
 
-from harness.proof.trainer_checks import random_words as table_of
+from harness.proof.cases import random_words as table_of
 from variants import cpp, fine_grained, heap, incremental, naive
 from variants.contract import Merge, Merges, Meter, TieBreak, Unavailable, WordCounts
 

@@ -11,7 +11,7 @@ from rows import Row, each_row
 from workbench import work_of
 
 from harness.common import registry
-from harness.proof.trainer_checks import random_words
+from harness.proof.cases import random_words
 from variants import heap, multiprocess, naive, pair_queue, seg_status
 from variants.contract import Meter, WordCounts
 
