@@ -2,8 +2,6 @@
 person, does.
 """
 
-from __future__ import annotations
-
 import functools
 import gc
 import os

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from exploring import seeds
 from growing_words import SHAPES, Shape, expect_growth
-from rows import Row, each_row, write_files
+from rows import Row, each_row, rows_beside, write_files
 from workbench import first_fast
 from wrong_lists import WAYS, claimed, wrong_list
 
 from harness.__main__ import main as harness
-from harness.common.errors import OK, Refusal
+from harness.common.errors import OK
 from harness.proof import prove
 from harness.proof.cases import random_call
 from harness.proof.checks import CheckFailed, TrainerCall
@@ -89,30 +89,25 @@ def test_the_example_of_the_page_is_what_we_write_and_what_is_accepted(tmp_path:
 
     shutil.copy(CHECKER, tmp_path)
     write_files(tmp_path, {"table": table, "certificate": claims})
-    answer = "accepted: 4 of 10 merges, tie_break greatest_bytes, min_count 1\n"
-    endings = {
-        "table certificate": (0, answer),
-        "- certificate < table": (0, answer),
-        "table certificate >&-": (2, ""),
-        "table certificate >/dev/full": (2, ""),
-        "table": (2, "usage: check_certificate.py TABLE CERTIFICATE\n"),
-        "table none": (2, "unreadable: cannot read none (No such file or directory)\n"),
-    }
-    for arguments, ending in endings.items():
+    for row in rows_beside(__file__, "checker.toml"):
+        (ending,) = row.values
         ended = subprocess.run(
-            f"{sys.executable} -I -S check_certificate.py {arguments}",
+            f"{sys.executable} -I -S check_certificate.py {ending['arguments']}",
             shell=True,
             capture_output=True,
             text=True,
             cwd=tmp_path,
         )
-        assert (ended.returncode, ended.stdout, ended.stderr) == (*ending, "")
+        assert (ended.returncode, ended.stdout, ended.stderr) == (ending["exit"], ending["out"], "")
 
 
 def test_right_lists_are_accepted_under_every_rule(check: Check) -> None:
     """To their end and before it; without their last merge they are wrong."""
-    drawn = [random_call(seed, list(TieBreak)[seed // 2 % 4]) for seed in range(16)]
-    for call in (*drawn, TrainerCall({b"ab": 4, b"cd": 9}, 5, min_count=5)):
+    calls = [random_call(seed, list(TieBreak)[seed // 2 % 4]) for seed in range(16)]
+    # every byte, and a token, before another one that all have
+    ties = {bytes((byte, 97)): 1 for byte in range(256)} | {b"xx": 9, b"xxa": 1}
+    calls += [TrainerCall(ties, 300, tie_break) for tie_break in TieBreak]
+    for call in (*calls, TrainerCall({b"ab": 4, b"cd": 9}, 5, min_count=5)):
         words, merges = plain(call.word_counts), call.defined()
         rule = f"tie_break {call.tie_break.value}, min_count {call.min_count}"
         answer = f"accepted: {len(merges)} of {call.num_merges} merges, {rule}"
@@ -122,13 +117,6 @@ def test_right_lists_are_accepted_under_every_rule(check: Check) -> None:
         assert check(words, claimed(replace(call, num_merges=len(start)), start))[0] == 0
         missing = f"wrong: merge {len(merges)} is missing: a pair with that count is left"
         assert not merges or check(words, claimed(call, start)) == (1, missing)
-
-
-def test_every_byte_and_token_has_its_place_in_the_order_of_ids(check: Check) -> None:
-    words = {bytes((byte, 97)): 1 for byte in range(256)} | {b"xx": 9, b"xxa": 1}
-    for tie_break in TieBreak:
-        call = TrainerCall(words, 300, tie_break)
-        assert check(plain(call.word_counts), claimed(call, call.defined()))[0] == 0
 
 
 @each_row(__file__, "unreadable.toml")
@@ -218,17 +206,6 @@ def test_work_grows_with_the_words(check: Check, work: list[int], shape: Shape, 
         return work[0]
 
     expect_growth(shape, size, work_of)
-
-
-def test_a_certificate_is_compressed_by_its_name_and_only_of_plain_training(tmp_path: Path) -> None:
-    for name in ("c", "c.gz"):
-        prove.write_certificate(tmp_path / name, b"claims", overwrite=False)
-    assert (tmp_path / "c").read_bytes() == b"claims"
-    assert gzip.decompress((tmp_path / "c.gz").read_bytes()) == b"claims"
-
-    prove.check_plain(True)
-    with pytest.raises(Refusal, match="a certificate is of plain training"):
-        prove.check_plain(False)
 
 
 @pytest.mark.slow

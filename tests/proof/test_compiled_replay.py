@@ -121,7 +121,7 @@ def test_every_count_and_choice_is_that_of_counting_again(block: int) -> None:
             for number, best in [(len(merges), truth.rest), *enumerate(truth.best)][:4]:
                 pair = merges[number] if number < len(merges) else (b"xx", b"y")
                 moment = replay.moment(number, pair)
-                assert moment is not None
+                assert moment
                 assert (moment.highest, len(moment.best)) == (best.highest, best.sharing)
                 for tie_break, choice in best.choices.items():
                     assert moment.choice(tie_break) == choice
@@ -190,7 +190,7 @@ def test_no_pair_that_spells_an_inherited_token_is_the_best_of_a_moment() -> Non
     inherited = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
     words = WordCounts.from_items([(b"abc", 5), (b"xy", 1)])
     moment = Replay(words, inherited, 4, inherited=inherited).moment(3)
-    assert moment is not None
+    assert moment
     assert (moment.highest, moment.choice(GREATEST)) == (1, (b"x", b"y"))
 
 

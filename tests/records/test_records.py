@@ -146,20 +146,16 @@ def test_a_record_says_which_attempt_made_it_and_what_was_ended(tmp_path: Path) 
     """Counters come first, then the warm-up, then the other blocks."""
     store, heap = RecordFile(tmp_path), measured("heap", 1.0)
     warm_up = measured("heap", 2.0, warm_up=True).measurement
-    counter = measured("", 3.0, variant=None, cell="count", identity=None, threads=None)
-    assert counter.sample
-    assert counter.sample.threads == 1
+    counter = measured("", 3.0, variant=None, cell="count", identity=None)
     log = RunLog(store, RUN)
     log.add(heap.cell, heap.measurement, closes=(0, False))
     log.add(heap.cell, warm_up)
-    warmed, timed = read_records([tmp_path])
-    assert (warmed["block_whole"], timed["block_whole"]) == (False, True)
-    assert warmed["unfinished"] is timed["unfinished"] is True
+    assert [record["unfinished"] for record in read_records([tmp_path])] == [True, True]
 
-    resumed = RunLog(store, RUN, lines=[line for line, _ in Joined().read_sound(store.path)])
-    resumed.add(heap.cell, warm_up, closes=(0, True))
-    resumed.add(counter.cell, counter.measurement)
-    resumed.finish()
+    log = RunLog(store, RUN, lines=[line for line, _ in Joined().read_sound(store.path)])
+    log.add(heap.cell, warm_up, closes=(0, True))
+    log.add(counter.cell, counter.measurement)
+    log.finish()
     found = read_records([tmp_path])
     keys = ("cell", "warm_up", "attempt", "block_whole")
     assert [tuple(record[key] for key in keys) for record in found] == [
@@ -168,8 +164,7 @@ def test_a_record_says_which_attempt_made_it_and_what_was_ended(tmp_path: Path) 
         ("train", True, 2, True),
         ("train", False, 1, True),
     ]
-    assert not any("unfinished" in record for record in found)
-    assert "block_whole" not in heap
+    assert "unfinished" not in found[0]
 
 
 def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> None:
@@ -186,7 +181,7 @@ def test_what_a_line_leaves_out_is_what_it_was_when_it_was_written() -> None:
     for row in rows_beside(__file__, "least_lines.toml"):
         (line,) = row.values
         read = decoded_line(line["line"].encode())
-        assert not isinstance(read, str), read
+        assert not isinstance(read, str)
         assert {name: getattr(read, name) for name in line["left_out"]} == line["left_out"]
         assert msgspec.json.encode(read) == line["line"].encode()
 
@@ -206,10 +201,6 @@ def test_broken_lines_cost_only_themselves(
     skipped = re.findall("line . *: skipped|skipped .* more lines", capsys.readouterr().err)
     rest = f"skipped {len(rows) - 2} more lines"
     assert skipped[-3:] == ["line 5: skipped", "line 6: skipped", rest]
-    few = tmp_path / "few.jsonl"
-    few.write_text("{}\n{}\n")
-    assert read_records([few]) == []
-    assert capsys.readouterr().err.count("skipped") == 2
     checked = call("records check", tmp_path)
     assert checked.code == UNMEASURED
     _, *complaints, _ = checked.out.splitlines()

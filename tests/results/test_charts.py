@@ -2,8 +2,6 @@
 it.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import xml.etree.ElementTree as ElementTree

@@ -2,8 +2,6 @@
 daemon.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

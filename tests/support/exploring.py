@@ -6,8 +6,6 @@ everybody runs, `thorough` what .ci/run adds, `explore` what a scheduled workflo
 examples each time.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -6,8 +6,6 @@ The n-th call of a kind fails: the first, and at most so many others, the last a
 is a fork, so nothing is imported again. Prints what is wrong as a JSON list.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

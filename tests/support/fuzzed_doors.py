@@ -6,8 +6,6 @@ FOLDER keeps the inputs that reached new code, and `crash-...` in the working fo
 did not refuse in a sentence. Such an input becomes a row of that reader's tests.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import sys

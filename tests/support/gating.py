@@ -1,7 +1,5 @@
 """A small card for tests of the gate, and a repository with a trainer."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path

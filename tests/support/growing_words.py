@@ -2,8 +2,6 @@
 grow with their size.
 """
 
-from __future__ import annotations
-
 import functools
 import random
 from collections.abc import Callable

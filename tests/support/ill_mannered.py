@@ -3,8 +3,6 @@
 Where to stop, what to return, what to leave alone, what to report to the meter.
 """
 
-from __future__ import annotations
-
 import functools
 import gc
 import itertools

@@ -1,7 +1,5 @@
 """Records as a run leaves them, with the figures that a test wants."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -7,8 +7,6 @@ these processes are and survive is tested elsewhere; here it is enough that each
 once.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import shutil

@@ -8,8 +8,6 @@ condition at a time, and runs the tests of the part. Prints what survives, and e
 is more than one mutant in twenty.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """JSON in which one value is not what its readers expect."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

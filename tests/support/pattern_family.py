@@ -1,7 +1,5 @@
 """Random members of the published family of patterns, each in one of its spellings."""
 
-from __future__ import annotations
-
 import random
 from itertools import product
 

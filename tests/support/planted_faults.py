@@ -10,8 +10,6 @@ the modules that include it are built again. It counts as caught if a fast test 
 with it, or brings the interpreter down, and the file passes without it.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ The environment variable BPE_HARNESS_REQUIRE lists names and tags, separated by 
 be missing: whoever sets up a machine knows what must run there.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The plain oracle of the replay: before every merge all pairs of all words are counted again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

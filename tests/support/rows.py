@@ -2,8 +2,6 @@
 values of `columns`, of which the last may be missing, and what else the table says.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -6,8 +6,6 @@ Most are the definition with one of its steps replaced, or a stage with one of i
 around the merges are in ill_mannered.py.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import itertools

@@ -5,8 +5,6 @@ relatives.
 in another way.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 import unicodedata

@@ -1,7 +1,5 @@
 """Drivers in C++, compiled with sanitizers and run over cases, and what they print."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

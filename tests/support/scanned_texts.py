@@ -2,8 +2,6 @@
 definition does. scanned_texts.toml has what the texts are made of.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What pages show: commands, and blocks of code."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

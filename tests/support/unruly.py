@@ -5,8 +5,6 @@ Whoever measures survives them all, and no false figure is believed: tests/measu
 how the measurement of each ends. The others are for tests of their own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

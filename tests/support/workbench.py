@@ -2,8 +2,6 @@
 at processes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

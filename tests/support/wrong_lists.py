@@ -4,8 +4,6 @@ A seed decides everything: the words, the rule, the way, and for plain training 
 claims the list to be right.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 from collections.abc import Callable, Mapping, Sequence
