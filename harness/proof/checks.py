@@ -67,6 +67,9 @@ def accepts(subject: Subject, keyword: str) -> bool:
     True
     >>> accepts(lambda word_counts, num_merges: [], "tie_break")
     False
+    >>> takes_meter = lambda words, number, meter: []
+    >>> accepts(takes_meter, "meter"), accepts(takes_meter, "veto"), accepts(lambda words, number: [], "meter")
+    (True, False, False)
     """
     positional, keywords = arguments_for(parameters_of(subject), [], Meter(), {keyword: None}, {})
     return keyword in keywords or (keyword == "meter" and positional != [])
