@@ -6,11 +6,12 @@ import itertools
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from measured import RECORDS, measured, records_of, stopped
@@ -21,10 +22,6 @@ from harness.common.errors import Refusal
 from harness.plot import KINDS, draw
 from harness.records.file import read_records
 from harness.results.charts import ACCENT, GREY, save_figure, svg_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLOURS = {ACCENT: "accented", GREY: "grey"}
 LONG = "a name of two hundred letters " * 7
