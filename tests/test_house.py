@@ -15,6 +15,7 @@ import setuptools
 import tomllib
 import yaml
 from omegaconf import OmegaConf
+from shown import blocks_after
 from workbench import CHECKOUT, ran
 
 import harness
@@ -110,6 +111,20 @@ def test_every_card_loads_and_says_everything() -> None:
         assert not (CHECKOUT / "conf/variant" / f"{name}.yaml").exists()
 
 
+def test_recipes_for_cards_have_the_keys_of_the_others() -> None:
+    variant = yaml.safe_load(blocks_after(CHECKOUT / "docs/how-to/variant.md", "^```yaml\n")[0])
+    assert list(variant) == list(card("conf/variant/heap.yaml"))
+    assert variant["_target_"] == f"variants.{variant['name']}:train"
+
+    data = yaml.safe_load(
+        blocks_after(CHECKOUT / "docs/reference/configuration.md", "^```yaml\n")[-1]
+    )
+    other = card("conf/data/big_txt.yaml")
+    assert list(data) == list(other)
+    assert list(data["source"]) == list(other["source"])
+    assert set(data["facts"]) <= set(other["facts"])
+
+
 def test_every_line_of_security_and_of_measuring_names_its_tests() -> None:
     tests = "".join(path.read_text() for path in CHECKOUT.glob("tests/**/test_*.py"))
     rows = found(r"^\| (?!what|program|data \|)[^-].*\|$", "SECURITY.md")
@@ -170,6 +185,17 @@ def test_every_action_is_pinned_by_its_commit_and_says_its_version() -> None:
     pinned = re.compile(r"[0-9a-f]{40}  # v[\d.]+")
     assert [action for action in used if not pinned.fullmatch("".join(action[1:]))] == []
     assert len({action[:2] for action in used}) == len({action[0] for action in used})
+
+
+def test_releasing_needs_no_secret_and_may_do_nothing_else() -> None:
+    assert [page.name for page in WORKFLOWS if "secrets." in page.read_text()] == []
+    workflow = card(".github/workflows/wheels.yml")
+    assert workflow["permissions"] == {"contents": "read"}
+    permitted = {name: job.get("permissions") for name, job in workflow["jobs"].items()}
+    assert permitted == {"wheels": None, "sdist": None, "release": {"id-token": "write"}}
+    release = workflow["jobs"]["release"]
+    assert (release["needs"], release["environment"]) == (["wheels", "sdist"], "release")
+    assert release["if"] == "startsWith(github.ref, 'refs/tags/v')"
 
 
 @pytest.mark.slow
