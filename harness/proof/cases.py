@@ -2,8 +2,8 @@
 and random and large words.
 
 Every example was worked out by hand from the definition and shows a mistake that somebody made or
-nearly made. The reason is part of it, because it is printed when it fails. To add one,
-add it to a table below. The examples for word counters are in counter_checks.py.
+nearly made. The reason is part of it, because it is printed when the example fails. To add one, add
+it to a table below. The examples for word counters are in counter_checks.py.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from gating import new_repository
 from measured import append, measured, stored
 from msgspec import structs
 from mutated import mutated_json
-from rows import rows_beside
+from rows import Row, each_row, rows_beside
 from workbench import (
     CHECKOUT,
     NAIVE,
@@ -177,13 +177,13 @@ def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> Non
     assert (found["params"], found["cpu_seconds"]) == ({"share": 1 / 3}, round(1 / 3, 12))
 
 
-def test_what_a_line_leaves_out_is_what_it_was_when_it_was_written() -> None:
-    for row in rows_beside(__file__, "least_lines.toml"):
-        (line,) = row.values
-        read = decoded_line(line["line"].encode())
-        assert not isinstance(read, str)
-        assert {name: getattr(read, name) for name in line["left_out"]} == line["left_out"]
-        assert msgspec.json.encode(read) == line["line"].encode()
+@each_row(__file__, "least_lines.toml")
+def test_what_a_line_leaves_out_is_what_it_was_when_it_was_written(row: Row) -> None:
+    content = row["line"].encode()
+    line = decoded_line(content)
+    assert not isinstance(line, str)
+    assert {name: getattr(line, name) for name in row["left_out"]} == row["left_out"]
+    assert msgspec.json.encode(line) == content
 
 
 def test_broken_lines_cost_only_themselves(

@@ -26,7 +26,7 @@ CONFIGURATION = """
 [cosmic-ray]
 module-path = {modules}
 timeout = 300.0
-excluded-modules = []
+excluded-modules = ["harness/proof/cases.py"]  # what checks are called with is no condition
 test-command = "{python} {pytest} {tests}"
 [cosmic-ray.distributor]
 name = "local"
